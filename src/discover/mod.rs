@@ -1,0 +1,1 @@
+//! Who am I: devices, PCI, NUMA, container, cloud, storage.

@@ -1,0 +1,5 @@
+//! Parse, call, exit code; nothing else.
+
+fn main() -> std::process::ExitCode {
+    gpu_assay::cli::main().into()
+}

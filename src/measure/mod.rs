@@ -1,0 +1,1 @@
+//! The runner: supervisor, workers, journal, rounds.

@@ -1,0 +1,1 @@
+//! From suite and inventory to plan.

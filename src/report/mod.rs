@@ -1,0 +1,1 @@
+//! Renders an assessment and its record; decides nothing.

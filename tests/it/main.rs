@@ -1,0 +1,1 @@
+//! One integration binary: one link step on small machines.
