@@ -128,6 +128,10 @@ pub trait Benchmark: Sync {
     fn prepare_estimate(&self, _device: &DeviceInfo, _params: &Params) -> crate::unit::Seconds {
         crate::unit::Seconds(0.3)
     }
+    /// Rough time that checking costs in each round, beside the block itself, for the planner.
+    fn verify_estimate(&self, _device: &DeviceInfo, _params: &Params) -> crate::unit::Seconds {
+        crate::unit::Seconds(0.05)
+    }
     /// Allocates, generates data, builds kernels, plans; everything that is not timed.
     fn prepare<'d>(&self, context: &Context<'d>, params: &Params) -> Result<Box<dyn Workload + 'd>, DeviceError>;
 }

@@ -24,10 +24,21 @@ pub struct Offer {
     pub dedicated: bool,
     /// Price per hour of the instance and its currency.
     pub price: Option<(f64, String)>,
+    /// Nameplate statements, as written: context for the report, never a limit.
+    pub claims: Vec<Claim>,
     /// Promised minima.
     pub guarantees: Vec<Guarantee>,
     /// The file.
     pub source: Source,
+}
+
+/// A nameplate statement, e.g. "FP16 312 TFLOPS".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// As written by the provider.
+    pub text: String,
+    /// Line in the file.
+    pub line: usize,
 }
 
 /// A promised minimum (or maximum, for metrics where less is better) under stated conditions: a limit.

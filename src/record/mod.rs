@@ -22,7 +22,7 @@ pub use outcome::{
 };
 pub use params::{DataType, Params, Value};
 pub use plan::{
-    Better, Case, CaseId, Exclusive, MetricId, NotPlanned, Plan, RoundsPlan, Targeting, ThermalState, Vocabulary,
+    Better, Case, CaseEstimate, CaseId, Exclusive, MetricId, NotPlanned, Plan, RoundsPlan, Targeting, ThermalState, Vocabulary,
     VocabularyEntry,
 };
 pub use telemetry::{Telemetry, TelemetryPoint, TelemetrySeries};

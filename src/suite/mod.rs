@@ -64,6 +64,8 @@ pub enum DeviceFilter {
     Any,
     /// Selected GPUs only.
     Gpu,
+    /// Selected CPU-type devices behind a GPU interface (OpenCL), not the host.
+    Cpu,
     /// The host only, and always (also beside GPUs).
     Host,
 }
