@@ -1,9 +1,13 @@
 //! Vendor figures with unit, provenance and source: data under `specs/`, looked up by PCI id, then
 //! subsystem, memory size and name.
 
+mod band;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use band::{Band, BandTable, Strength};
 
 use crate::unit::Quantity;
 
@@ -94,5 +98,31 @@ impl GpuSpec {
     /// The figure called `name`.
     pub fn figure(&self, name: &str) -> Option<&Figure> {
         self.figures.get(name)
+    }
+}
+
+/// All models and bands.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SpecTable {
+    gpus: Vec<GpuSpec>,
+    bands: BandTable,
+}
+
+impl SpecTable {
+    /// From its parts.
+    pub fn new(gpus: Vec<GpuSpec>, bands: BandTable) -> SpecTable {
+        SpecTable { gpus, bands }
+    }
+    /// The model with this id.
+    pub fn get(&self, id: &str) -> Option<&GpuSpec> {
+        self.gpus.iter().find(|g| g.id == id)
+    }
+    /// All models, in file order.
+    pub fn all(&self) -> &[GpuSpec] {
+        &self.gpus
+    }
+    /// What healthy units deliver.
+    pub fn bands(&self) -> &BandTable {
+        &self.bands
     }
 }
