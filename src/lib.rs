@@ -15,6 +15,7 @@
 pub mod backend;
 pub mod benchmark;
 pub mod cli;
+pub mod config;
 pub mod discover;
 pub mod event;
 pub mod exit;

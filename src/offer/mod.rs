@@ -1,9 +1,14 @@
-//! What the provider sold: `offer.toml`. Here model, count, claims and guarantees; claims never set limits.
+//! What the provider sold: `offer.toml`. Here model, count, claims and guarantees; claims never
+//! set limits.
+
+mod parse;
 
 use std::collections::BTreeMap;
 
 use crate::record::Source;
 use crate::unit::{Bytes, Quantity};
+
+pub use parse::parse;
 
 /// A parsed offer.
 #[derive(Debug, Clone, PartialEq)]

@@ -183,6 +183,13 @@ pub struct Vocabulary {
     pub figures: Vec<String>,
 }
 
+impl Vocabulary {
+    /// The metric called `id`: its benchmark, unit and direction.
+    pub fn metric(&self, id: &str) -> Option<(&VocabularyEntry, Unit, Better)> {
+        self.benchmarks.iter().find_map(|b| b.metrics.iter().find(|(m, _, _)| m.0 == id).map(|m| (b, m.1, m.2)))
+    }
+}
+
 /// One benchmark's words.
 #[derive(Debug, Clone)]
 pub struct VocabularyEntry {

@@ -1,12 +1,25 @@
 //! What to run and what to demand: TOML files under `suites/`, policy without numbers. A suite holds no
 //! threshold and no share of a figure; limits come from guarantees, bands, peers or the run itself.
 
+mod parse;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Params, RoundsPlan, Source, Targeting, ThermalState, Value};
 use crate::unit::{Bytes, Seconds};
+
+pub use parse::parse;
+
+/// The suites inside the binary: name and text, shortest first.
+pub const BUILTIN: [(&str, &str); 2] =
+    [("quick", include_str!("../../suites/quick.toml")), ("standard", include_str!("../../suites/standard.toml"))];
+
+/// Text of the built-in suite called `name`.
+pub fn builtin(name: &str) -> Option<&'static str> {
+    BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
 
 /// A parsed suite.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,8 +79,10 @@ pub enum DeviceFilter {
     Gpu,
     /// Selected CPU-type devices behind a GPU interface (OpenCL), not the host.
     Cpu,
-    /// The host only, and always (also beside GPUs).
+    /// The host, when it is selected.
     Host,
+    /// The host, always: storage and host memory serve every device of the machine. In a demand the same as `Host`.
+    Machine,
 }
 
 /// A rule: for every measured series it matches, one requirement per unit.
