@@ -139,7 +139,11 @@ fn printable(text: &str) -> String {
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
     };
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if steers(c) { out.extend(std::iter::repeat_n('?', c.len_utf8())) } else { out.push(c) }
+        if steers(c) {
+            out.extend(std::iter::repeat_n('?', c.len_utf8()))
+        } else {
+            out.push(c)
+        }
         out
     })
 }

@@ -120,8 +120,10 @@ impl<'a> Document<'a> {
         unit: Unit,
         range: RangeInclusive<f64>,
     ) -> Result<f64, ParseError> {
-        let q: Quantity =
-            value.get_ref().parse().map_err(|e: crate::unit::ParseQuantityError| self.error(value.span(), e.to_string()))?;
+        let q: Quantity = value
+            .get_ref()
+            .parse()
+            .map_err(|e: crate::unit::ParseQuantityError| self.error(value.span(), e.to_string()))?;
         if q.unit != unit {
             let found = if q.unit == Unit::Count { "has no unit" } else { "is of another kind" };
             let message = format!("{what} {found}: {:?} is not in {}", value.get_ref(), unit.symbol());

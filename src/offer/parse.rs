@@ -64,7 +64,8 @@ struct GuaranteeFile {
 pub fn parse(name: &str, text: &str, vocabulary: &Vocabulary) -> Result<Offer, ParseError> {
     let document = Document::new(name, text)?;
     let file: OfferFile = document.read()?;
-    let shown = |value: &Option<Spanned<String>>, what: &str| value.as_ref().map(|v| document.text(v, what)).transpose();
+    let shown =
+        |value: &Option<Spanned<String>>, what: &str| value.as_ref().map(|v| document.text(v, what)).transpose();
     let gpu = file.gpu.as_ref();
     let memory = gpu.and_then(|g| g.memory.as_ref());
     let memory = memory.map(|m| document.quantity(m, "memory", Unit::Byte, 1e6..=1e15)).transpose()?;
@@ -102,9 +103,7 @@ fn claims(document: &Document<'_>, file: &OfferFile) -> Result<Vec<Claim>, Parse
     if let Some(one) = file.claim.get(MOST) {
         return Err(document.error(one.text.span(), format!("more than {MOST} [[claim]] in one offer")));
     }
-    let claim = |c: &ClaimFile| {
-        Ok(Claim { text: document.text(&c.text, "text")?, line: document.line(c.text.span()) })
-    };
+    let claim = |c: &ClaimFile| Ok(Claim { text: document.text(&c.text, "text")?, line: document.line(c.text.span()) });
     file.claim.iter().map(claim).collect()
 }
 

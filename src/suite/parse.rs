@@ -186,7 +186,8 @@ fn runs(document: &Document<'_>, file: &SuiteFile, vocabulary: &Vocabulary) -> R
 fn run(document: &Document<'_>, line: &RunFile, vocabulary: &Vocabulary) -> Result<Run, ParseError> {
     let entry = document.benchmark(&line.benchmark, vocabulary)?;
     let size_cap = line.size_cap.as_ref();
-    let size_cap = size_cap.map(|s| document.quantity(s, "size_cap", Unit::Byte, 4096.0..=2f64.powi(50))).transpose()?;
+    let size_cap =
+        size_cap.map(|s| document.quantity(s, "size_cap", Unit::Byte, 4096.0..=2f64.powi(50))).transpose()?;
     Ok(Run {
         benchmark: entry.id.clone(),
         params: params(document, line, entry)?,
@@ -248,7 +249,8 @@ fn value(
             Err(document.unknown(span, &format!("word for {name}"), word, words.iter().map(String::as_str)))
         }
         Scalar::Text(text) => {
-            let size = document.quantity(&Spanned::new(span.clone(), text.clone()), name, Unit::Byte, 1.0..=2f64.powi(50))?;
+            let size =
+                document.quantity(&Spanned::new(span.clone(), text.clone()), name, Unit::Byte, 1.0..=2f64.powi(50))?;
             if size.fract() != 0.0 {
                 return Err(document.error(span, format!("{name} is not a whole number of bytes")));
             }
@@ -259,7 +261,8 @@ fn value(
         }
         Scalar::Int(n) => match u32::try_from(*n) {
             Ok(n) if n > 0 => Ok(Value::Int(u64::from(n))),
-            _ => Err(document.error(span, format!("{name} must be between 1 and {}, not {n}", u32::MAX))
+            _ => Err(document
+                .error(span, format!("{name} must be between 1 and {}, not {n}", u32::MAX))
                 .with_help("sizes are written with their unit, e.g. \"4 GiB\"")),
         },
     }

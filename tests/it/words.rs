@@ -13,7 +13,10 @@ fn entry(id: &str, params: &[(&str, &[&str])], metrics: &[(&str, Unit, Better)])
     VocabularyEntry {
         id: id.to_owned(),
         params: params.iter().map(|(name, list)| ((*name).to_owned(), words(list))).collect(),
-        metrics: metrics.iter().map(|(name, unit, better)| (MetricId(format!("{id}.{name}")), *unit, *better)).collect(),
+        metrics: metrics
+            .iter()
+            .map(|(name, unit, better)| (MetricId(format!("{id}.{name}")), *unit, *better))
+            .collect(),
     }
 }
 
