@@ -1,5 +1,7 @@
 //! Placeholder until the backend lands.
 
+pub mod file;
+
 use super::{Backend, Device, DeviceError, Probe};
 use crate::record::{BackendId, BackendState, DeviceId};
 
