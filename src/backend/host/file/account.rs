@@ -88,7 +88,8 @@ mod tests {
 
     #[test]
     fn parses_the_kernel_format() {
-        let text = "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n";
+        let text =
+            "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n";
         assert_eq!(IoCount::parse(text), Some(IoCount { read: 4096, write: 8192 }));
         assert_eq!(IoCount::parse("rchar: 1\n"), None);
         assert!(IoCount::now().is_ok());

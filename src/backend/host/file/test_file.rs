@@ -236,7 +236,10 @@ impl TestFile {
             }
             if let Some(at) = self.pattern.first_wrong(page, ticket, data) {
                 let place = page * PAGE as u64 + at as u64;
-                return Err(format!("{}: byte {place} of the test file is not what was written", self.folder.display()));
+                return Err(format!(
+                    "{}: byte {place} of the test file is not what was written",
+                    self.folder.display()
+                ));
             }
             checked += 1;
         }

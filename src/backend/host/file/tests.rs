@@ -211,6 +211,7 @@ fn tiny_tmpfs(folder: &Path) -> Option<Mount> {
     let place = folder.join("tiny");
     std::fs::create_dir(&place).ok()?;
     let mount = ["-t", "tmpfs", "-o", "size=3m", "tmpfs"];
-    let status = std::process::Command::new("mount").args(mount).arg(&place).stderr(std::process::Stdio::null()).status();
+    let status =
+        std::process::Command::new("mount").args(mount).arg(&place).stderr(std::process::Stdio::null()).status();
     status.ok()?.success().then_some(Mount(place))
 }

@@ -87,7 +87,9 @@ impl Uring {
                 match (op, self.fixed_buffers.is_ok()) {
                     (Op::Read, true) => opcode::ReadFixed::new($target, address, length, index).offset(offset).build(),
                     (Op::Read, false) => opcode::Read::new($target, address, length).offset(offset).build(),
-                    (Op::Write, true) => opcode::WriteFixed::new($target, address, length, index).offset(offset).build(),
+                    (Op::Write, true) => {
+                        opcode::WriteFixed::new($target, address, length, index).offset(offset).build()
+                    }
                     (Op::Write, false) => opcode::Write::new($target, address, length).offset(offset).build(),
                 }
             };
