@@ -130,24 +130,30 @@ impl Session {
         Ok(())
     }
 
-    /// Checks what the buffers of the last stretch hold; the number of pages found right, or what is wrong.
-    pub fn check_buffers(&mut self) -> Result<u64, String> {
-        let mut pages = 0;
-        for (offset, data) in self.transport.held() {
-            pages += self.file.check(offset, data, self.as_of)?;
-        }
-        self.pages_right += pages;
-        Ok(pages)
+    /// Checks the last requests of the last stretch: for reads what the buffers still hold, for writes what
+    /// the device gives back. The number of pages found right, or what is wrong.
+    pub fn check_recent(&mut self) -> Result<Result<u64, String>, DeviceError> {
+        let result = match self.job.op {
+            Op::Read => self.check_buffers(),
+            Op::Write => {
+                let Job { block, depth, .. } = self.job;
+                let count = (depth as u64).min(self.position);
+                let first = self.position - count;
+                self.file.read_back(Batch::new(&self.file, Op::Read, self.order, block, first, count), depth)?
+            }
+        };
+        self.pages_right += result.as_ref().map_or(0, |pages| *pages);
+        Ok(result)
     }
 
-    /// Reads all of the file and checks every page, unless another case has just done it for the same content.
-    pub fn check_file(&mut self) -> Result<Result<u64, String>, DeviceError> {
+    fn check_buffers(&self) -> Result<u64, String> {
+        self.transport.held().into_iter().map(|(offset, data)| self.file.check(offset, data, self.as_of)).sum()
+    }
+
+    /// Reads all of the file and checks every page; with `once`, not again if any case has done so before.
+    pub fn check_file(&mut self, once: bool) -> Result<Result<u64, String>, DeviceError> {
         let known = self.file.swept.load(Ordering::Relaxed);
-        if self.job.op == Op::Read && known > 0 {
-            self.pages_right += known;
-            return Ok(Ok(known));
-        }
-        let result = self.file.sweep()?;
+        let result = if once && known > 0 { Ok(known) } else { self.file.sweep()? };
         self.pages_right += result.as_ref().map_or(0, |pages| *pages);
         Ok(result)
     }

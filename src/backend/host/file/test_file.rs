@@ -250,15 +250,21 @@ impl TestFile {
     /// found right, or where the first wrong byte is.
     pub fn sweep(&self) -> Result<Result<u64, String>, DeviceError> {
         let (block, depth) = SWEEP;
+        let batch = Batch::sequential(self, Op::Read, block, 0, self.size / block as u64);
+        let result = self.read_back(batch, depth)?;
+        if let Ok(pages) = result {
+            self.swept.store(pages, Ordering::Relaxed);
+        }
+        Ok(result)
+    }
+
+    /// Reads what `batch` covers into fresh buffers and checks every page.
+    pub(super) fn read_back(&self, batch: Batch<'_>, depth: usize) -> Result<Result<u64, String>, DeviceError> {
         self.forget_cached();
-        let mut transport = self.choice.connect(self, block, depth)?;
-        let batch = Batch::sequential(self, Op::Read, block, 0, self.size / block as u64).inspected();
+        let mut transport = self.choice.connect(self, batch.block, depth)?;
+        let batch = batch.inspected();
         match transport.run(&batch, &mut Default::default()) {
-            Ok(()) => {
-                let pages = batch.pages();
-                self.swept.store(pages, Ordering::Relaxed);
-                Ok(Ok(pages))
-            }
+            Ok(()) => Ok(Ok(batch.pages())),
             Err(Failure::Wrong(detail)) => Ok(Err(detail)),
             Err(failure) => Err(self.error(failure)),
         }
