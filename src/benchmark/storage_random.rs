@@ -64,8 +64,7 @@ impl Benchmark for StorageRandom {
         PREPARE
     }
     fn prepare<'d>(&self, context: &Context<'d>, params: &Params) -> Result<Box<dyn Workload + 'd>, DeviceError> {
-        let work =
-            Work { metric: "storage_random.rate", unit: Unit::IoPerSecond, better: Better::Higher, amount: 1.0 };
+        let work = Work { metric: "storage_random.rate", unit: Unit::IoPerSecond, better: Better::Higher, amount: 1.0 };
         let mut storage = DEFAULTS.prepare(context, params, work)?;
         storage.percentiles = Some((LATENCY, PERCENTILES));
         Ok(Box::new(storage))
@@ -85,7 +84,8 @@ mod tests {
         let params = Params::default().with("op", Value::Word("read".to_owned())).with("size", Value::Size(64 << 20));
         let mut work = StorageRandom.prepare(&context(Some(folder.path())), &params).unwrap();
         work.enqueue(&mut NoStream, 2000).unwrap();
-        let names = |o: Vec<super::super::Observation>| o.iter().map(|o| o.labels["percentile"].clone()).collect::<Vec<_>>();
+        let names =
+            |o: Vec<super::super::Observation>| o.iter().map(|o| o.labels["percentile"].clone()).collect::<Vec<_>>();
         let seen = work.observe();
         assert!(seen.windows(2).all(|w| w[0].value <= w[1].value));
         assert!(seen.iter().all(|o| o.value > 0.0 && o.metric == LATENCY));

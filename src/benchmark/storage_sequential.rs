@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Benchmark, Check, Context, MetricMeta, Meta, Moment, Observation, ParamMeta, Work, Workload};
+use super::{Benchmark, Check, Context, Meta, MetricMeta, Moment, Observation, ParamMeta, Work, Workload};
 use crate::backend::host::file::{Histogram, Job, Op, Options, Session};
 use crate::backend::{DeviceError, Stream};
 use crate::record::{BackendId, Better, DeviceInfo, Engine, Exclusive, Observed, Params, Value, Verified};
@@ -236,7 +236,8 @@ impl Storage {
             return Observed::NotObservable("buffered writes end in memory".to_owned());
         }
         let count = self.all.count();
-        let known = percentiles.iter().filter_map(|(name, q)| Some(format!("{name} {}", Seconds(self.all.quantile(*q)?))));
+        let known =
+            percentiles.iter().filter_map(|(name, q)| Some(format!("{name} {}", Seconds(self.all.quantile(*q)?))));
         match known.collect::<Vec<_>>().join(", ") {
             text if text.is_empty() => Observed::NotObservable(format!("{count} requests are too few for percentiles")),
             text => Observed::Value(format!("{text} ({count} requests)")),
@@ -275,7 +276,12 @@ pub(super) mod tests {
     pub struct NoStream;
 
     impl Stream for NoStream {
-        fn copy(&mut self, _: crate::backend::RawBuffer, _: crate::backend::RawBuffer, _: Bytes) -> Result<(), DeviceError> {
+        fn copy(
+            &mut self,
+            _: crate::backend::RawBuffer,
+            _: crate::backend::RawBuffer,
+            _: Bytes,
+        ) -> Result<(), DeviceError> {
             unreachable!()
         }
         fn upload(&mut self, _: crate::backend::RawBuffer, _: usize, _: &[u8]) -> Result<(), DeviceError> {
@@ -305,7 +311,11 @@ pub(super) mod tests {
         fn synchronize(&mut self) -> Result<(), DeviceError> {
             unreachable!()
         }
-        fn elapsed(&self, _: crate::backend::TimingEvent, _: crate::backend::TimingEvent) -> Result<Seconds, DeviceError> {
+        fn elapsed(
+            &self,
+            _: crate::backend::TimingEvent,
+            _: crate::backend::TimingEvent,
+        ) -> Result<Seconds, DeviceError> {
             unreachable!()
         }
     }
@@ -319,7 +329,9 @@ pub(super) mod tests {
     fn without_a_folder_it_is_unsupported_and_with_an_absent_one_an_error() {
         let prepare = |folder| StorageSequential.prepare(&context(folder), &params("read")).map(|_| ());
         assert!(matches!(prepare(None), Err(DeviceError::Unsupported(_))));
-        assert!(matches!(prepare(Some("/nowhere/at/all".as_ref())), Err(DeviceError::Storage(t)) if t.contains("/nowhere")));
+        assert!(
+            matches!(prepare(Some("/nowhere/at/all".as_ref())), Err(DeviceError::Storage(t)) if t.contains("/nowhere"))
+        );
     }
 
     #[test]
