@@ -5,6 +5,7 @@
 //! `unsafe` lives in this module only.
 
 pub mod host;
+pub mod monotonic;
 pub mod opencl;
 pub mod sim;
 
