@@ -165,12 +165,9 @@ impl KernelId {
     /// The source file that holds it.
     pub fn family(self) -> Family {
         match self {
-            KernelId::Read
-            | KernelId::Write
-            | KernelId::Copy
-            | KernelId::Scale
-            | KernelId::Add
-            | KernelId::Triad => Family::Memory,
+            KernelId::Read | KernelId::Write | KernelId::Copy | KernelId::Scale | KernelId::Add | KernelId::Triad => {
+                Family::Memory
+            }
             KernelId::FmaFp64 | KernelId::FmaFp32 | KernelId::FmaFp16 | KernelId::DotInt8 => Family::Arithmetic,
             KernelId::Chase => Family::Latency,
             KernelId::PatternWrite | KernelId::PatternVerify => Family::Pattern,

@@ -1,4 +1,6 @@
 //! One integration binary: one link step on small machines.
 
+mod component;
+mod conformance;
 mod files;
 mod words;

@@ -16,9 +16,7 @@ use super::object::{Context, Event, Kernel, Memory, Program, Queue};
 use super::probe::{Listed, RawDevice, has};
 use super::stream::OpenClStream;
 use crate::backend::monotonic::Monotonic;
-use crate::backend::{
-    Clock, Device, DeviceError, GemmPlan, GemmProblem, Place, RawBuffer, RawGemm, RawKernel, Stream,
-};
+use crate::backend::{Clock, Device, DeviceError, GemmPlan, GemmProblem, Place, RawBuffer, RawGemm, RawKernel, Stream};
 use crate::kernel::{Family, GEMM_GROUP, GEMM_TILE, KernelId};
 use crate::record::{DataType, DeviceInfo, DeviceKind, Engine, EngineKind};
 use crate::unit::Bytes;

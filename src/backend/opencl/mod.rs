@@ -25,10 +25,9 @@ impl Backend for OpenCl {
 
     fn probe(&self) -> Probe {
         match probe::list() {
-            Ok(found) => Probe {
-                state: probe::present(&found),
-                devices: found.into_iter().map(|listed| listed.info).collect(),
-            },
+            Ok(found) => {
+                Probe { state: probe::present(&found), devices: found.into_iter().map(|listed| listed.info).collect() }
+            }
             Err(absent) => Probe { state: absent, devices: Vec::new() },
         }
     }

@@ -15,9 +15,7 @@ use cl3::types::{cl_device_id, cl_int, cl_platform_id};
 
 use super::error::status_text;
 use super::object::text;
-use crate::record::{
-    BackendId, BackendState, DataType, DeviceId, DeviceInfo, DeviceKind, PciIdentity, WorkScale,
-};
+use crate::record::{BackendId, BackendState, DataType, DeviceId, DeviceInfo, DeviceKind, PciIdentity, WorkScale};
 use crate::unit::{Bytes, Hertz};
 
 /// cl_khr_device_uuid: 16 bytes.
@@ -239,7 +237,8 @@ fn uuid(device: &Properties) -> Option<String> {
 }
 
 fn pci_address(device: &Properties, extensions: &str) -> Option<String> {
-    let address = |domain: u64, bus: u64, dev: u64, function: u64| format!("{domain:04x}:{bus:02x}:{dev:02x}.{function:x}");
+    let address =
+        |domain: u64, bus: u64, dev: u64, function: u64| format!("{domain:04x}:{bus:02x}:{dev:02x}.{function:x}");
     if has(extensions, "cl_khr_pci_bus_info") {
         let bytes = get_device_data(device.0, CL_DEVICE_PCI_BUS_INFO_KHR).ok().filter(|b| b.len() == 16)?;
         let word = |i: usize| u64::from(u32::from_ne_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]));
@@ -283,7 +282,10 @@ mod tests {
 
     #[test]
     fn types_follow_the_extensions_as_whole_words() {
-        assert_eq!(fma_types("cl_khr_fp64 cl_khr_fp16"), [DataType::Fp64, DataType::Fp32, DataType::Fp16, DataType::Int8]);
+        assert_eq!(
+            fma_types("cl_khr_fp64 cl_khr_fp16"),
+            [DataType::Fp64, DataType::Fp32, DataType::Fp16, DataType::Int8]
+        );
         assert_eq!(fma_types("cl_khr_fp64_something"), [DataType::Fp32, DataType::Int8]);
         assert_eq!(gemm_types(""), [DataType::Fp32, DataType::Fp16, DataType::Int8]);
         assert_eq!(gemm_types("cl_khr_fp64")[0], DataType::Fp64);

@@ -116,16 +116,7 @@ impl Stream for OpenClStream<'_> {
             (Storage::Device(memory), Storage::Device(other)) => {
                 // SAFETY: both are valid; the range was checked.
                 unsafe {
-                    cl3::command_queue::enqueue_copy_buffer(
-                        self.queue.0,
-                        other.0,
-                        memory.0,
-                        0,
-                        0,
-                        size,
-                        0,
-                        ptr::null(),
-                    )
+                    cl3::command_queue::enqueue_copy_buffer(self.queue.0, other.0, memory.0, 0, 0, size, 0, ptr::null())
                 }
                 .map(|event| drop(Event(event)))
                 .map_err(failed("clEnqueueCopyBuffer"))
