@@ -121,7 +121,8 @@ impl Builder<'_> {
         let unsupported = self.unsupported(devices);
         // What cannot run here needs nothing; asking for its size could be meaningless.
         let benchmark = self.benchmark.filter(|_| unsupported.is_none());
-        let footprint = |b: &dyn Benchmark| devices.iter().map(|d| b.footprint(d, self.params).get()).fold(0.0, f64::max);
+        let footprint =
+            |b: &dyn Benchmark| devices.iter().map(|d| b.footprint(d, self.params).get()).fold(0.0, f64::max);
         let case = Case {
             id: CaseId::new(&self.run.benchmark, self.params, &ids),
             benchmark: self.run.benchmark.clone(),

@@ -197,8 +197,12 @@ fn targeting_decides_who_runs_with_whom() {
 fn what_the_host_shares_is_not_used_twice_at_once() {
     let inventory = machine(BackendId::Cuda, 3, &[]);
     let plan = planned(&suite("quick"), &inventory, &PlanOptions::default()).unwrap();
-    let links: BTreeSet<&str> =
-        plan.cases.iter().filter(|c| c.id.0.starts_with("host_link[direction=h2d,memory=pinned")).map(|c| &*c.slot).collect();
+    let links: BTreeSet<&str> = plan
+        .cases
+        .iter()
+        .filter(|c| c.id.0.starts_with("host_link[direction=h2d,memory=pinned"))
+        .map(|c| &*c.slot)
+        .collect();
     assert_eq!(links.len(), 3, "{links:?}");
 }
 
@@ -269,7 +273,11 @@ fn patterns_select_and_a_pattern_for_nothing_is_an_error() {
     let inventory = machine(BackendId::Cuda, 2, &[]);
     let only = |only: &[&str], skip: &[&str]| {
         let list = |l: &[&str]| l.iter().map(|p| (*p).to_owned()).collect();
-        planned(&suite("quick"), &inventory, &PlanOptions { only: list(only), skip: list(skip), ..PlanOptions::default() })
+        planned(
+            &suite("quick"),
+            &inventory,
+            &PlanOptions { only: list(only), skip: list(skip), ..PlanOptions::default() },
+        )
     };
     let plan = only(&["gemm"], &["*cuda:1"]).unwrap();
     assert_eq!(plan.cases.len(), 4);
@@ -284,10 +292,13 @@ fn cases_that_memory_cannot_hold_together_are_left_out_with_the_numbers() {
     let mut inventory = machine(BackendId::Cuda, 1, &[]);
     inventory.devices[0].memory = Bytes(8e9);
     let plan = planned(&suite("quick"), &inventory, &PlanOptions::default()).unwrap();
-    let held: f64 =
-        plan.cases.iter().filter(|c| c.id.0.ends_with("@cuda:0")).map(|c| c.footprint.get()).sum();
+    let held: f64 = plan.cases.iter().filter(|c| c.id.0.ends_with("@cuda:0")).map(|c| c.footprint.get()).sum();
     assert!(held <= 8e9 * 0.85, "{held}");
-    assert!(plan.not_planned.iter().any(|n| n.reason.starts_with("memory: it needs 1.00 GB")), "{:?}", plan.not_planned);
+    assert!(
+        plan.not_planned.iter().any(|n| n.reason.starts_with("memory: it needs 1.00 GB")),
+        "{:?}",
+        plan.not_planned
+    );
     assert!(plan.cases.iter().any(|c| c.benchmark == "gemm"));
 }
 
