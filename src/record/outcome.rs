@@ -51,6 +51,14 @@ pub struct Series {
     pub blocks: Vec<Block>,
 }
 
+impl Series {
+    /// Quantile `q` of the block values; NaN without blocks.
+    pub fn quantile(&self, q: f64) -> f64 {
+        let values: Vec<f64> = self.blocks.iter().map(|b| b.value).collect();
+        crate::stats::quantile(&values, q)
+    }
+}
+
 /// Who did the arithmetic or the input/output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Engine {

@@ -1,0 +1,135 @@
+//! The result on a terminal: what is not in order first, the verdict last.
+
+use super::locale::{Catalogue, Lang};
+use super::section::requirement_groups;
+use super::text::{clean, columns, fit};
+use super::view::{Page, Prefix, devices, percent};
+use crate::judge::{Assessment, Class, Requirement, Status, Verdict};
+use crate::record::Record;
+
+/// Requirements and findings listed at most.
+const MOST: usize = 20;
+
+/// Lines for a terminal `width` columns wide; the last one is the verdict. ANSI colours if `colour`.
+pub fn terminal(record: &Record, assessment: &Assessment, lang: Lang, colour: bool, width: usize) -> String {
+    let page = Page::new(record, assessment, &[], Catalogue::of(lang));
+    let paint = Paint { colour, width: width.max(40) };
+    let mut lines = Vec::new();
+    let simulated = assessment.simulated || record.run.simulated;
+    if simulated {
+        lines.push(paint.line("33;1", &page.t("simulated.banner")));
+    }
+    requirements(&page, &paint, &mut lines);
+    findings(&page, &paint, &mut lines);
+    for reason in page.messages(&assessment.validity_reasons) {
+        lines.push(paint.line("33", &page.fill("terminal.validity", &[("reason", &reason)])));
+    }
+    if assessment.not_compared > 0 {
+        lines.push(paint.line("", &page.fill("verdict.not_compared", &[("n", &assessment.not_compared.to_string())])));
+    }
+    lines.push(paint.line("", &page.message(&assessment.headline)));
+    lines.push(verdict(&page, &paint, simulated));
+    lines.join("\n") + "\n"
+}
+
+struct Paint {
+    colour: bool,
+    width: usize,
+}
+
+impl Paint {
+    /// `text` cut to the width, in the colour of `code` (empty: none).
+    fn line(&self, code: &str, text: &str) -> String {
+        self.apply(code, &fit(text, self.width))
+    }
+
+    fn apply(&self, code: &str, text: &str) -> String {
+        if self.colour && !code.is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+fn glyph(status: Status) -> (&'static str, &'static str) {
+    match status {
+        Status::Pass => ("✔", "32"),
+        Status::ConditionalPass => ("◆", "33"),
+        Status::ConditionalFail => ("◆", "33;1"),
+        Status::Fail => ("✖", "31;1"),
+        Status::Inconclusive => ("○", "33"),
+        Status::NotTested | Status::NotApplicable => ("–", ""),
+    }
+}
+
+fn requirements(page: &Page, paint: &Paint, lines: &mut Vec<String>) {
+    let groups = requirement_groups(&page.assessment.requirements);
+    let open: Vec<_> =
+        groups.iter().filter(|g| !matches!(g.worst.status, Status::Pass | Status::NotApplicable)).collect();
+    let place = |g: &super::section::Group| -> String {
+        devices(&g.members.iter().flat_map(|m| m.devices.iter().cloned()).collect::<Vec<_>>())
+    };
+    let shown: Vec<[String; 3]> =
+        open.iter().take(MOST).map(|g| [page.status(g.worst.status).word, page.subject(g.worst), place(g)]).collect();
+    let widest = |i: usize| shown.iter().map(|row| columns(&row[i])).max().unwrap_or(0);
+    let widths = [widest(0), widest(1).min(paint.width / 3), widest(2).min(24)];
+    for (group, row) in open.iter().zip(&shown) {
+        let (mark, code) = glyph(group.worst.status);
+        let cells: Vec<String> = row.iter().zip(widths).map(|(text, width)| pad(text, width)).collect();
+        let text = format!("{mark} {}  {}", cells.join("  "), outcome(page, group.worst));
+        lines.push(paint.line(code, text.trim_end()));
+    }
+    if open.len() > MOST {
+        lines.push(paint.line("", &page.fill("terminal.more", &[("n", &(open.len() - MOST).to_string())])));
+    }
+}
+
+/// Text cut or filled to `width` columns.
+fn pad(text: &str, width: usize) -> String {
+    let text = fit(text, width);
+    let missing = width.saturating_sub(columns(&text));
+    text + &" ".repeat(missing)
+}
+
+/// `204 ± 2.0 GB/s, ≥ 333 GB/s, 39.0 % short`, or the reason.
+fn outcome(page: &Page, r: &Requirement) -> String {
+    let mut parts = Vec::new();
+    let prefix = Prefix::of(r.unit, r.measured.map(|m| m.median).or(r.limit.as_ref().map(|l| l.value)));
+    if let Some(m) = r.measured {
+        parts.push(format!("{} ± {} {}", prefix.number(m.median), prefix.uncertainty(m.uncertainty), prefix.symbol()));
+        parts.extend(r.limit.iter().map(|l| page.limit(r, l, &prefix)));
+    }
+    let short = r.shortfall().filter(|s| *s > 0.0);
+    parts.extend(short.map(|s| page.fill("requirements.short", &[("ratio", &percent(s))])));
+    parts.extend(r.reason.iter().map(|m| page.message(m)));
+    parts.join(", ")
+}
+
+fn findings(page: &Page, paint: &Paint, lines: &mut Vec<String>) {
+    for finding in page.assessment.findings.iter().take(MOST) {
+        let place = devices(&finding.devices);
+        let observed = page.message(&finding.observed);
+        lines.push(paint.line("1", &format!("{} {place} {observed}", clean(&finding.code, 20))));
+        lines.push(paint.line("", &format!("  → {}", page.message(&finding.ask))));
+    }
+}
+
+/// `NOT ACCEPTED  3 of 14 gates failed · suite quick · 92.0 s · validity: valid`.
+fn verdict(page: &Page, paint: &Paint, simulated: bool) -> String {
+    let (code, mark) = match page.assessment.verdict {
+        Verdict::Accepted => ("32;1", "✔"),
+        Verdict::AcceptedWithReservations => ("33;1", "◆"),
+        Verdict::Inconclusive => ("33;1", "○"),
+        Verdict::NotAccepted => ("31;1", "✖"),
+    };
+    let gates = || page.assessment.requirements.iter().filter(|r| r.class == Class::Gate);
+    let passed = gates().filter(|r| r.status == Status::Pass).count();
+    let counts =
+        page.fill("terminal.gates", &[("passed", &passed.to_string()), ("gates", &gates().count().to_string())]);
+    let word = page.verdict().word.to_uppercase();
+    let word = if simulated { format!("{word} ({})", page.t("simulated.short")) } else { word };
+    let rest = [
+        counts,
+        page.fill("terminal.suite", &[("suite", &clean(&page.record.suite.name, 40))]),
+        page.record.run.duration.to_string(),
+        page.validity(),
+    ];
+    format!("{}  {}", paint.apply(code, &format!("{mark} {word}")), rest.join(" · "))
+}
