@@ -3,4 +3,6 @@
 mod component;
 mod conformance;
 mod files;
+mod records;
+mod report;
 mod words;
