@@ -39,9 +39,8 @@ impl Scanner {
     pub fn scan(&mut self, now: u64) -> Vec<Load> {
         let Ok(folder) = std::fs::read_dir("/proc") else { return Vec::new() };
         let pids = folder.flatten().filter_map(|e| e.file_name().to_str().and_then(|n| n.parse::<u32>().ok()));
-        let stats: Vec<Stat> = pids
-            .filter_map(|pid| parse_stat(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?))
-            .collect();
+        let stats: Vec<Stat> =
+            pids.filter_map(|pid| parse_stat(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)).collect();
         self.compare(&stats, now)
     }
 

@@ -312,8 +312,8 @@ pub fn entries(bytes: &[u8]) -> Result<(Vec<Entry>, usize), JournalError> {
         if line.is_empty() {
             continue;
         }
-        let entry = serde_json::from_slice(line)
-            .map_err(|e| JournalError::Line { line: index + 1, message: e.to_string() })?;
+        let entry =
+            serde_json::from_slice(line).map_err(|e| JournalError::Line { line: index + 1, message: e.to_string() })?;
         entries.push(entry);
     }
     Ok((entries, whole))

@@ -168,11 +168,8 @@ pub fn resume(folder: &Path, options: &RunOptions, observer: &mut dyn Observer) 
     let plan = &progress.begin.plan;
     let left = (plan.budget - progress.ledger.total).get().max(0.0);
     let budget = Seconds(left + again.get() + plan.soak.get());
-    let options = RunOptions {
-        folder: folder.to_owned(),
-        simulate: progress.begin.simulate.clone(),
-        ..options.clone()
-    };
+    let options =
+        RunOptions { folder: folder.to_owned(), simulate: progress.begin.simulate.clone(), ..options.clone() };
     Supervisor::new(&options, observer, journal, progress, clock, budget).conduct()
 }
 

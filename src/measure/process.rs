@@ -111,9 +111,7 @@ impl Process {
             std::thread::Builder::new().name("stderr".to_owned()).spawn(move || keep_tail(pipe, &tail))?;
         }
         if let Some(pipe) = child.stdout.take() {
-            std::thread::Builder::new()
-                .name("stdout".to_owned())
-                .spawn(move || forward_lines(pipe, serial, &heard))?;
+            std::thread::Builder::new().name("stdout".to_owned()).spawn(move || forward_lines(pipe, serial, &heard))?;
         }
         let stdin = child.stdin.take();
         Ok(Process { child, stdin, stderr })

@@ -74,9 +74,8 @@ impl CaseProgress {
     }
 
     fn add_point(&mut self, point: Point) {
-        let same = |s: &&mut Series| {
-            s.metric == point.info.metric && s.labels == point.labels && s.state == point.state
-        };
+        let same =
+            |s: &&mut Series| s.metric == point.info.metric && s.labels == point.labels && s.state == point.state;
         match self.series.iter_mut().find(same) {
             Some(series) => series.blocks.push(point.block),
             None => self.series.push(Series {
@@ -92,8 +91,7 @@ impl CaseProgress {
     }
 
     fn add_clocks(&mut self, clocks: &Clocks) {
-        let check =
-            self.clock.get_or_insert(ClockCheck { device: Seconds(0.0), monotonic: Seconds(0.0), worst: 0.0 });
+        let check = self.clock.get_or_insert(ClockCheck { device: Seconds(0.0), monotonic: Seconds(0.0), worst: 0.0 });
         check.device = check.device + clocks.device;
         check.monotonic = check.monotonic + clocks.monotonic;
         check.worst = check.worst.max(clocks.disagreement);
@@ -173,9 +171,7 @@ impl CaseProgress {
         match &self.standing {
             Standing::Unsupported(reason) => Outcome::Unsupported { reason: reason.clone() },
             Standing::Skipped(reason) => Outcome::Skipped { reason: reason.clone() },
-            Standing::Failed(error) => {
-                Outcome::Failed { error: error.clone(), partial: self.measurement(false) }
-            }
+            Standing::Failed(error) => Outcome::Failed { error: error.clone(), partial: self.measurement(false) },
             Standing::Open | Standing::Closed => match self.measurement(true) {
                 Some(measurement) => Outcome::Measured(measurement),
                 None => Outcome::Skipped { reason: not_run.to_owned() },
@@ -380,11 +376,8 @@ mod tests {
     use crate::unit::Unit;
 
     fn blocks(case: &CaseId, round: u32, value: f64) -> Entry {
-        let info = MetricInfo {
-            metric: MetricId("fake.rate".to_owned()),
-            unit: Unit::FlopPerSecond,
-            better: Better::Higher,
-        };
+        let info =
+            MetricInfo { metric: MetricId("fake.rate".to_owned()), unit: Unit::FlopPerSecond, better: Better::Higher };
         let start = Seconds(f64::from(round));
         let block = Block { round, start, value, samples: Vec::new(), clock: None };
         let point = Point { info, labels: BTreeMap::new(), state: ThermalState::Warm, primary: true, block };
@@ -431,7 +424,10 @@ mod tests {
     }
 
     fn bytes(entries: &[Entry]) -> Vec<u8> {
-        entries.iter().flat_map(|e| serde_json::to_string(e).expect("plain data").into_bytes().into_iter().chain([b'\n'])).collect()
+        entries
+            .iter()
+            .flat_map(|e| serde_json::to_string(e).expect("plain data").into_bytes().into_iter().chain([b'\n']))
+            .collect()
     }
 
     #[test]

@@ -53,11 +53,7 @@ pub enum Says {
 }
 
 /// The child: reads until its channel ends.
-pub fn serve(
-    settings: &Receiver<Settings>,
-    mut out: impl Write,
-    backends: &[Box<dyn Backend>],
-) -> std::io::Result<()> {
+pub fn serve(settings: &Receiver<Settings>, mut out: impl Write, backends: &[Box<dyn Backend>]) -> std::io::Result<()> {
     let Ok(asked) = settings.recv() else { return Ok(()) };
     let chosen = backends.iter().filter(|b| asked.backends.contains(&b.id()));
     let mut sensors: Vec<_> = chosen.filter_map(|b| b.sensors()).collect();
@@ -181,14 +177,16 @@ mod tests {
     #[test]
     fn the_child_reads_until_its_channel_ends() {
         let (send, receive) = channel();
-        let settings =
-            Settings { backends: vec![BackendId::Host], supervisor: 0, interval: Seconds(0.0) };
+        let settings = Settings { backends: vec![BackendId::Host], supervisor: 0, interval: Seconds(0.0) };
         send.send(settings.clone()).expect("open");
         send.send(settings).expect("a second message ends it");
         let mut out = Vec::new();
         serve(&receive, &mut out, &[Box::new(FakeBackend)]).expect("writes to memory");
-        let lines: Vec<Says> =
-            out.split(|b| *b == b'\n').filter(|l| !l.is_empty()).map(|l| serde_json::from_slice(l).expect("ours")).collect();
+        let lines: Vec<Says> = out
+            .split(|b| *b == b'\n')
+            .filter(|l| !l.is_empty())
+            .map(|l| serde_json::from_slice(l).expect("ours"))
+            .collect();
         assert!(matches!(&lines[0], Says::NotObservable { sensors } if sensors.len() == 1), "{lines:?}");
         let Says::Readings { readings, .. } = &lines[1] else { panic!("{lines:?}") };
         assert_eq!(readings.len(), 1, "the reading that is not a number is left out");

@@ -266,11 +266,7 @@ pub fn begin() -> Begin {
             budget: Seconds(60.0),
             estimate: Seconds(10.0),
         },
-        inventory: Inventory {
-            selected: vec![device.id.clone()],
-            devices: vec![device],
-            ..Inventory::default()
-        },
+        inventory: Inventory { selected: vec![device.id.clone()], devices: vec![device], ..Inventory::default() },
         simulate: None,
         origin: 0,
         telemetry_interval: Seconds(0.5),

@@ -36,12 +36,8 @@ pub fn serve(
         Ok(_) => return answer(failed_open(now, &DeviceError::Unsupported("an empty device set".to_owned()))),
         Err(error) => return answer(failed_open(now, &error)),
     };
-    let context = Context {
-        devices: &devices,
-        seed: open.seed,
-        storage: open.storage.clone(),
-        aggressor: open.aggressor,
-    };
+    let context =
+        Context { devices: &devices, seed: open.seed, storage: open.storage.clone(), aggressor: open.aggressor };
     let stream = match devices[0].stream() {
         Ok(stream) => stream,
         Err(error) => return answer(failed_open(now, &error)),
@@ -170,8 +166,7 @@ impl<'d> Worker<'d> {
             device.companions(&ask.companions);
         }
         self.clock.sleep_until(ask.start_at);
-        let mut sampler =
-            Sampler { workload: &mut *ready.workload, stream: &mut *self.stream, clock: &self.clock };
+        let mut sampler = Sampler { workload: &mut *ready.workload, stream: &mut *self.stream, clock: &self.clock };
         // A lead-in of one sample, unless that would take a good part of the block.
         if ask.lead_in && ready.sample.get() <= 0.25 * ask.length.get() {
             sampler.run(ready.iterations)?;

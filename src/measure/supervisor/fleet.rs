@@ -202,7 +202,9 @@ impl Fleet {
         for worker in self.workers.values_mut().filter(|w| w.answer.is_none()) {
             match worker.deadline {
                 Some(_) if urgent => worker.answer = Some(Err(Lost::Interrupted)),
-                Some((at, allowed)) if now >= at => worker.answer = Some(Err(Lost::Hang { after: allowed, abandoned: false })),
+                Some((at, allowed)) if now >= at => {
+                    worker.answer = Some(Err(Lost::Hang { after: allowed, abandoned: false }))
+                }
                 _ => {}
             }
         }

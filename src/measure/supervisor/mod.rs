@@ -86,8 +86,7 @@ impl<'o> Supervisor<'o> {
     ) -> Supervisor<'o> {
         let inventory = &progress.begin.inventory;
         let cases: Rc<[Case]> = progress.begin.plan.cases.clone().into();
-        let launcher =
-            Launcher { program: options.executable.clone(), simulate: progress.begin.simulate.clone() };
+        let launcher = Launcher { program: options.executable.clone(), simulate: progress.begin.simulate.clone() };
         Supervisor {
             journal,
             groups: schedule::groups(&cases).into(),
@@ -134,10 +133,8 @@ impl<'o> Supervisor<'o> {
         backends.push(crate::record::BackendId::Host);
         backends.sort_unstable();
         backends.dedup();
-        let launcher = Launcher {
-            program: self.options.executable.clone(),
-            simulate: self.progress.begin.simulate.clone(),
-        };
+        let launcher =
+            Launcher { program: self.options.executable.clone(), simulate: self.progress.begin.simulate.clone() };
         let settings = Settings { backends, supervisor: std::process::id(), interval: INTERVAL };
         match Watch::start(&launcher, &settings, !self.clock.is_virtual()) {
             Ok(watch) => self.watch = Some(watch),
@@ -269,7 +266,6 @@ impl<'o> Supervisor<'o> {
 /// [`MeasureError::Write`] with the path.
 pub fn write_record(folder: &std::path::Path, record: &Record) -> Result<(), MeasureError> {
     let path = folder.join(RECORD);
-    let bytes = serde_json::to_vec(record)
-        .map_err(|e| MeasureError::Write { path: path.clone(), source: e.into() })?;
+    let bytes = serde_json::to_vec(record).map_err(|e| MeasureError::Write { path: path.clone(), source: e.into() })?;
     write_atomically(&path, &bytes)
 }

@@ -108,8 +108,7 @@ impl Supervisor<'_> {
 
     /// For each device the prepared case that heats it most.
     fn soaking(&self) -> Vec<usize> {
-        let ready: Vec<usize> =
-            (0..self.cases.len()).filter(|&c| self.memory.holds(c) && self.is_open(c)).collect();
+        let ready: Vec<usize> = (0..self.cases.len()).filter(|&c| self.memory.holds(c) && self.is_open(c)).collect();
         let devices = &self.progress.begin.inventory.devices;
         devices.iter().filter_map(|d| heaviest(&self.cases, &ready, &d.id)).collect()
     }

@@ -79,8 +79,7 @@ impl Supervisor<'_> {
             return Ok(false);
         }
         self.prepare(&group, true)?;
-        let ready: Vec<usize> =
-            group.iter().copied().filter(|&c| self.is_open(c) && self.memory.holds(c)).collect();
+        let ready: Vec<usize> = group.iter().copied().filter(|&c| self.is_open(c) && self.memory.holds(c)).collect();
         if ready.is_empty() {
             return Ok(true); // their outcome is settled: that was something
         }

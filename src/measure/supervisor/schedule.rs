@@ -160,8 +160,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_one_group_unless_its_cases_conflict() {
-        let mut cases =
-            vec![case("gemm", &[sim(0)], "a"), case("read", &[sim(0)], "b"), case("gemm", &[sim(1)], "a")];
+        let mut cases = vec![case("gemm", &[sim(0)], "a"), case("read", &[sim(0)], "b"), case("gemm", &[sim(1)], "a")];
         assert_eq!(groups(&cases), [vec![0, 2], vec![1]]);
         cases.push(case("write", &[sim(0), sim(1)], "a"));
         assert_eq!(groups(&cases), [vec![0, 2], vec![3], vec![1]]);
