@@ -155,6 +155,11 @@ impl HostDevice {
     }
 }
 
+/// The reading behind an event; one from the future was never taken.
+fn past(event: TimingEvent) -> Result<u64, DeviceError> {
+    if event.0 > now_ns() { Err(invalid(format!("{event:?} does not exist"))) } else { Ok(event.0) }
+}
+
 fn invalid(message: String) -> DeviceError {
     DeviceError::Driver { call: "host".to_owned(), message }
 }
@@ -265,9 +270,9 @@ impl Stream for HostStream<'_> {
         Ok(TimingEvent(now_ns()))
     }
 
-    fn wait(&mut self, _event: TimingEvent) -> Result<(), DeviceError> {
+    fn wait(&mut self, event: TimingEvent) -> Result<(), DeviceError> {
         // Work is complete when its call returns: whatever came before the event has happened.
-        Ok(())
+        past(event).map(|_| ())
     }
 
     fn synchronize(&mut self) -> Result<(), DeviceError> {
@@ -275,7 +280,7 @@ impl Stream for HostStream<'_> {
     }
 
     fn elapsed(&self, start: TimingEvent, end: TimingEvent) -> Result<Seconds, DeviceError> {
-        Ok(Seconds(end.0.saturating_sub(start.0) as f64 * 1e-9))
+        Ok(Seconds(past(end)?.saturating_sub(past(start)?) as f64 * 1e-9))
     }
 }
 
