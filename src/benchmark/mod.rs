@@ -14,7 +14,7 @@ pub mod storage_sequential;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::backend::{Device, DeviceError, Stream};
+use crate::backend::{Device, DeviceError, Place, RawBuffer, Stream};
 use crate::record::{
     Better, Ceiling, DeviceInfo, Engine, Exclusive, MetricId, Observed, Params, Verified, Vocabulary, VocabularyEntry,
 };
@@ -106,6 +106,42 @@ pub struct Context<'d> {
     pub storage: Option<PathBuf>,
     /// True when this process plays the neighbour of an interference case.
     pub aggressor: bool,
+}
+
+impl<'d> Context<'d> {
+    /// The device of a benchmark that uses one.
+    pub fn device(&self) -> Result<&'d dyn Device, DeviceError> {
+        let first = self.devices.first().ok_or_else(|| DeviceError::Unsupported("no device was given".to_owned()))?;
+        Ok(&**first)
+    }
+}
+
+/// Buffers of one workload; they are freed with it.
+pub(crate) struct Buffers<'d> {
+    device: &'d dyn Device,
+    owned: Vec<RawBuffer>,
+}
+
+impl<'d> Buffers<'d> {
+    /// None yet.
+    pub fn new(device: &'d dyn Device) -> Buffers<'d> {
+        Buffers { device, owned: Vec::new() }
+    }
+
+    /// One more, with undefined content.
+    pub fn alloc(&mut self, place: Place, size: Bytes) -> Result<RawBuffer, DeviceError> {
+        let buffer = self.device.alloc(place, size)?;
+        self.owned.push(buffer);
+        Ok(buffer)
+    }
+}
+
+impl Drop for Buffers<'_> {
+    fn drop(&mut self) {
+        for buffer in self.owned.drain(..) {
+            self.device.free(buffer);
+        }
+    }
 }
 
 /// A way to measure something.

@@ -16,7 +16,7 @@ use crate::component;
 const N: usize = 10_007;
 
 /// First device of a backend; `None`, with a message, where it cannot be tested here.
-fn device(name: &str) -> Option<Box<dyn Device>> {
+pub fn device(name: &str) -> Option<Box<dyn Device>> {
     let backend: Box<dyn Backend> = match name {
         "host" => Box::new(gpu_assay::backend::host::Host),
         "opencl" => Box::new(gpu_assay::backend::opencl::OpenCl),

@@ -6,3 +6,4 @@ mod files;
 mod records;
 mod report;
 mod words;
+mod workloads;

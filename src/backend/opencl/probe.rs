@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Mutex;
 
 use cl3::device::{
     CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_EXTENSIONS, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE,
@@ -13,6 +14,7 @@ use cl3::error_codes::{DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED
 use cl3::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION, get_platform_data, get_platform_ids};
 use cl3::types::{cl_device_id, cl_int, cl_platform_id};
 
+use super::device::lock;
 use super::error::status_text;
 use super::object::text;
 use crate::record::{BackendId, BackendState, DataType, DeviceId, DeviceInfo, DeviceKind, PciIdentity, WorkScale};
@@ -49,6 +51,9 @@ unsafe impl Sync for RawDevice {}
 
 /// Every device of every platform: platforms by name and version, devices in the order of their driver.
 pub fn list() -> Result<Vec<Listed>, BackendState> {
+    /// Drivers initialise on the first call, and not all of them survive two threads that do so at once.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = lock(&ONE_AT_A_TIME);
     let mut platforms = get_platform_ids().map_err(absent)?.into_iter().map(Platform::read).collect::<Vec<_>>();
     // The loader lists drivers in the order of a folder's entries, which differs between machines.
     platforms.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
@@ -174,11 +179,14 @@ fn info(id: DeviceId, raw: cl_device_id, platform: &Platform) -> DeviceInfo {
     note("opencl_c_version", device.text(CL_DEVICE_OPENCL_C_VERSION));
     note("largest_buffer", device.positive(CL_DEVICE_MAX_MEM_ALLOC_SIZE).map(|n| n.to_string()));
     note("pci_address", address.clone());
+    // Only asked where it exists: some drivers complain on the terminal about queries they do not know.
+    let amd = has(&extensions, "cl_amd_device_attribute_query");
+    let board = amd.then(|| device.text(CL_DEVICE_BOARD_NAME_AMD)).flatten();
     let usable = unusable(&device).map(|reason| note("unusable", Some(reason))).is_none();
     DeviceInfo {
         id,
         kind,
-        name: device.text(CL_DEVICE_BOARD_NAME_AMD).or_else(|| device.text(CL_DEVICE_NAME)).unwrap_or_default(),
+        name: board.or_else(|| device.text(CL_DEVICE_NAME)).unwrap_or_default(),
         vendor: device.text(CL_DEVICE_VENDOR).unwrap_or_default(),
         uuid: has(&extensions, "cl_khr_device_uuid").then(|| uuid(&device)).flatten(),
         pci: address.as_deref().and_then(pci_identity),
