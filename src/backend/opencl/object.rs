@@ -187,7 +187,7 @@ impl Event {
     pub fn times(&self) -> Result<(u64, u64), DeviceError> {
         cl3::event::wait_for_events(&[self.0]).map_err(failed("clWaitForEvents"))?;
         let status = cl3::event::get_event_info(self.0, CL_EVENT_COMMAND_EXECUTION_STATUS)
-            .map(|info| cl_int::from(info))
+            .map(cl_int::from)
             .map_err(failed("clGetEventInfo"))?;
         if status < 0 {
             return Err(failed("a queued command")(status));
