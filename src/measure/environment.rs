@@ -81,6 +81,11 @@ pub fn scrub_own() -> Scrubbed {
     scrub(std::env::vars_os().map(|(n, v)| (n.to_string_lossy().into_owned(), v.to_string_lossy().into_owned())))
 }
 
+/// Variables of this process's environment that children do not get: name → value as found.
+pub fn neutralised() -> BTreeMap<String, String> {
+    scrub_own().neutralised
+}
+
 fn is_neutralised(name: &str) -> bool {
     NEUTRALISED_NAMES.contains(&name) || NEUTRALISED.iter().any(|prefix| name.starts_with(prefix))
 }

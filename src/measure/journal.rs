@@ -11,9 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::backend::Reading;
 use crate::measure::MeasureError;
 use crate::measure::protocol::{Checked, Clocks, MetricInfo};
-use crate::record::{
-    Block, CaseError, CaseId, Inventory, Ledger, Notice, Observed, Plan, Run, RunEnd, Source, ThermalState, Tool,
-};
+use crate::record::{Block, CaseError, CaseId, Ledger, Notice, Observed, Record, RunEnd, ThermalState};
 
 /// Name of the journal in a run's folder.
 pub const JOURNAL: &str = "journal.ndjson";
@@ -21,28 +19,14 @@ pub const JOURNAL: &str = "journal.ndjson";
 /// Everything known before anything is measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Begin {
-    /// Record format, [`crate::record::FORMAT`].
-    pub format: u32,
-    /// Run id.
-    pub id: String,
-    /// What measures.
-    pub tool: Tool,
-    /// Circumstances; end and length are not known yet.
-    pub run: Run,
-    /// Suite as used.
-    pub suite: Source,
-    /// Offer as used.
-    pub offer: Option<Source>,
-    /// What is there.
-    pub inventory: Inventory,
-    /// What is to be done.
-    pub plan: Plan,
+    /// The record as far as it is known: no results, no telemetry, no end.
+    pub record: Record,
     /// Description of simulated devices.
     pub simulate: Option<String>,
+    /// Folder for storage cases.
+    pub storage: Option<PathBuf>,
     /// The run's clock when the run began, nanoseconds.
     pub origin: u64,
-    /// Sampling interval of telemetry.
-    pub telemetry_interval: crate::unit::Seconds,
 }
 
 /// One value of one series.

@@ -8,7 +8,7 @@ use crate::measure::journal::{self, Begin, Entry, JournalError, Point};
 use crate::measure::protocol::{Checked, Clocks};
 use crate::record::{
     Block, CaseError, CaseId, CaseResult, ClockCheck, FORMAT, Ledger, Measurement, Notice, Observed, Outcome, Record,
-    RunEnd, Series, Telemetry, TelemetrySeries, ThermalState, Verification, Verified,
+    RunEnd, Series, TelemetrySeries, ThermalState, Verification, Verified,
 };
 use crate::unit::Seconds;
 
@@ -202,9 +202,9 @@ pub struct Progress {
 impl Progress {
     /// Of a run that has only begun.
     pub fn new(begin: Begin) -> Progress {
-        let index = begin.plan.cases.iter().enumerate().map(|(i, c)| (c.id.clone(), i)).collect();
+        let index = begin.record.plan.cases.iter().enumerate().map(|(i, c)| (c.id.clone(), i)).collect();
         Progress {
-            cases: begin.plan.cases.iter().map(|_| CaseProgress::new()).collect(),
+            cases: begin.record.plan.cases.iter().map(|_| CaseProgress::new()).collect(),
             index,
             begin,
             ledger: Ledger::default(),
@@ -224,8 +224,8 @@ impl Progress {
         let (entries, whole) = journal::entries(bytes)?;
         let mut entries = entries.into_iter();
         let mut progress = match entries.next() {
-            Some(Entry::Begin(begin)) if begin.format == FORMAT => Progress::new(*begin),
-            Some(Entry::Begin(begin)) => return Err(JournalError::Format { found: begin.format }),
+            Some(Entry::Begin(begin)) if begin.record.format == FORMAT => Progress::new(*begin),
+            Some(Entry::Begin(begin)) => return Err(JournalError::Format { found: begin.record.format }),
             Some(_) => return Err(JournalError::NotAJournal),
             None => return Err(JournalError::NoBeginning),
         };
@@ -305,33 +305,20 @@ impl Progress {
     /// The record: complete, or as far as the run got.
     pub fn record(&self) -> Record {
         let end = self.end.as_ref().map_or(RunEnd::Died, |(end, _)| *end);
-        let mut run = self.begin.run.clone();
-        run.end = end;
-        run.ended_at = self.end.as_ref().map(|(_, at)| at.clone());
+        let mut record = self.begin.record.clone();
+        record.run.end = end;
+        record.run.ended_at = self.end.as_ref().map(|(_, at)| at.clone());
         // A run that died is at least as long as its last block shows.
         let total = self.ledger.total.get();
-        run.duration = Seconds(if self.end.is_some() { total } else { total.max(self.last_block.get()) });
+        record.run.duration = Seconds(if self.end.is_some() { total } else { total.max(self.last_block.get()) });
         let not_run = not_run_reason(end);
-        let results = self.begin.plan.cases.iter().zip(&self.cases);
-        Record {
-            format: FORMAT,
-            id: self.begin.id.clone(),
-            tool: self.begin.tool.clone(),
-            run,
-            suite: self.begin.suite.clone(),
-            offer: self.begin.offer.clone(),
-            inventory: self.begin.inventory.clone(),
-            plan: self.begin.plan.clone(),
-            results: results.map(|(c, p)| CaseResult { id: c.id.clone(), outcome: p.outcome(not_run) }).collect(),
-            telemetry: Telemetry {
-                interval: self.begin.telemetry_interval,
-                series: self.telemetry.iter().map(thinned).collect(),
-                not_observable: self.not_observable.clone(),
-                states: BTreeMap::new(),
-            },
-            ledger: self.ledger,
-            notices: self.notices.clone(),
-        }
+        let results = record.plan.cases.iter().zip(&self.cases);
+        record.results = results.map(|(c, p)| CaseResult { id: c.id.clone(), outcome: p.outcome(not_run) }).collect();
+        record.telemetry.series = self.telemetry.iter().map(thinned).collect();
+        record.telemetry.not_observable = self.not_observable.clone();
+        record.ledger = self.ledger;
+        record.notices = self.notices.clone();
+        record
     }
 }
 
@@ -407,7 +394,7 @@ mod tests {
     /// A whole run of two cases: the second fails in its second round.
     fn run() -> Vec<Entry> {
         let begin = begin();
-        let ids: Vec<CaseId> = begin.plan.cases.iter().map(|c| c.id.clone()).collect();
+        let ids: Vec<CaseId> = begin.record.plan.cases.iter().map(|c| c.id.clone()).collect();
         let mut entries = vec![Entry::Begin(Box::new(begin))];
         entries.extend(ids.iter().map(|id| check(id, Verified::Right)));
         for round in 0..2 {
@@ -463,7 +450,7 @@ mod tests {
 
     fn begin_id(entries: &[Entry]) -> String {
         match &entries[0] {
-            Entry::Begin(begin) => begin.id.clone(),
+            Entry::Begin(begin) => begin.record.id.clone(),
             _ => String::new(),
         }
     }
@@ -508,7 +495,7 @@ mod tests {
         assert_eq!(compose(&bytes(&run()[1..])), Err(JournalError::NotAJournal));
         assert!(matches!(compose(b"\xff\xfe\n"), Err(JournalError::Line { line: 1, .. })));
         let mut other = begin();
-        other.format = 99;
+        other.record.format = 99;
         assert_eq!(compose(&bytes(&[Entry::Begin(Box::new(other))])), Err(JournalError::Format { found: 99 }));
     }
 

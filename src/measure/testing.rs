@@ -12,8 +12,8 @@ use crate::benchmark::{Check, Moment, Work, Workload};
 use crate::measure::journal::Begin;
 use crate::record::{
     BackendId, BackendState, Better, Block, Case, CaseEstimate, CaseId, DeviceId, DeviceInfo, DeviceKind, Engine,
-    EngineKind, Exclusive, FORMAT, Inventory, MetricId, Params, Plan, RoundsPlan, Run, RunEnd, Series, Source,
-    ThermalState, Tool, Verified, WorkScale,
+    EngineKind, Exclusive, FORMAT, Inventory, Ledger, MetricId, Params, Plan, Record, RoundsPlan, Run, RunEnd, Series,
+    Source, Telemetry, ThermalState, Tool, Verified, WorkScale,
 };
 use crate::unit::{Bytes, Seconds, Unit};
 
@@ -232,7 +232,7 @@ pub fn gpu(index: u32) -> DeviceInfo {
 pub fn begin() -> Begin {
     let device = gpu(0);
     let source = Source { name: "quick".to_owned(), sha256: "5".to_owned(), text: String::new() };
-    Begin {
+    let record = Record {
         format: FORMAT,
         id: "test".to_owned(),
         tool: Tool {
@@ -267,10 +267,12 @@ pub fn begin() -> Begin {
             estimate: Seconds(10.0),
         },
         inventory: Inventory { selected: vec![device.id.clone()], devices: vec![device], ..Inventory::default() },
-        simulate: None,
-        origin: 0,
-        telemetry_interval: Seconds(0.5),
-    }
+        results: Vec::new(),
+        telemetry: Telemetry::default(),
+        ledger: Ledger::default(),
+        notices: Vec::new(),
+    };
+    Begin { record, simulate: None, storage: None, origin: 0 }
 }
 
 /// A primary series with one block per round, `step` seconds apart.

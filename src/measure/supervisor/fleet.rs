@@ -22,13 +22,10 @@ pub struct Deadlines {
     pub floor: Seconds,
 }
 
-impl Default for Deadlines {
-    fn default() -> Deadlines {
-        Deadlines { factor: 5.0, floor: Seconds(20.0) }
-    }
-}
-
 impl Deadlines {
+    /// Generous: a deadline tells a hang from work, not slow from fast.
+    pub const USUAL: Deadlines = Deadlines { factor: 5.0, floor: Seconds(20.0) };
+
     fn of(&self, estimate: Seconds) -> Duration {
         Seconds(self.factor * estimate.get() + self.floor.get()).duration()
     }
@@ -88,6 +85,8 @@ struct Worker {
 pub struct Fleet {
     launcher: Launcher,
     deadlines: Deadlines,
+    /// Where simulated time begins, in every process of the run alike; `None` on the real clock.
+    epoch: Option<u64>,
     workers: BTreeMap<Key, Worker>,
     send: Sender<(u64, Heard)>,
     heard: Receiver<(u64, Heard)>,
@@ -98,9 +97,18 @@ pub struct Fleet {
 
 impl Fleet {
     /// None yet.
-    pub fn new(launcher: Launcher, deadlines: Deadlines) -> Fleet {
+    pub fn new(launcher: Launcher, deadlines: Deadlines, epoch: Option<u64>) -> Fleet {
         let (send, heard) = channel();
-        Fleet { launcher, deadlines, workers: BTreeMap::new(), send, heard, next_serial: 1, readings: Vec::new() }
+        Fleet {
+            launcher,
+            deadlines,
+            epoch,
+            workers: BTreeMap::new(),
+            send,
+            heard,
+            next_serial: 1,
+            readings: Vec::new(),
+        }
     }
 
     /// Is this worker running?
@@ -109,11 +117,10 @@ impl Fleet {
     }
 
     /// Starts a worker; nothing is sent to it yet.
-    pub fn start(&mut self, key: &Key, clock: &SupervisorClock) -> Result<(), Lost> {
+    pub fn start(&mut self, key: &Key) -> Result<(), Lost> {
         let serial = self.next_serial;
         self.next_serial += 1;
-        let epoch = clock.is_virtual().then(|| clock.now());
-        let process = Process::start(&self.launcher, "worker", epoch, serial, self.send.clone())
+        let process = Process::start(&self.launcher, "worker", self.epoch, serial, self.send.clone())
             .map_err(|e| Lost::Crash(format!("it cannot be started: {e}")))?;
         self.workers.insert(key.clone(), Worker { serial, process, deadline: None, answer: None, closed: false });
         Ok(())

@@ -18,12 +18,11 @@ use crate::event::{Event, Observer, Phase};
 use crate::measure::clock::{SupervisorClock, nanoseconds, utc_now};
 use crate::measure::journal::{Entry, Journal, write_atomically};
 use crate::measure::ledger::{Account, Stopwatch};
-use crate::measure::process::Launcher;
 use crate::measure::progress::{CaseProgress, Progress, Standing};
 use crate::measure::protocol::Prepared;
 use crate::measure::signals::{self, Urgency};
 use crate::measure::telemetry::{INTERVAL, Settings, Watch};
-use crate::measure::{MeasureError, RunOptions};
+use crate::measure::{MeasureError, Setup};
 use crate::record::{Case, CaseId, DeviceId, Notice, Record, RunEnd};
 use crate::stats;
 use crate::unit::{Quantity, Seconds};
@@ -48,7 +47,7 @@ struct Facts {
 
 /// A run in progress.
 pub struct Supervisor<'o> {
-    options: &'o RunOptions,
+    setup: Setup,
     observer: &'o mut dyn Observer,
     journal: Journal,
     progress: Progress,
@@ -77,23 +76,23 @@ pub struct Supervisor<'o> {
 impl<'o> Supervisor<'o> {
     /// Ready to begin, or to go on where `progress` ends. `budget` counts from now.
     pub fn new(
-        options: &'o RunOptions,
+        setup: Setup,
         observer: &'o mut dyn Observer,
         journal: Journal,
         progress: Progress,
         clock: SupervisorClock,
         budget: Seconds,
     ) -> Supervisor<'o> {
-        let inventory = &progress.begin.inventory;
-        let cases: Rc<[Case]> = progress.begin.plan.cases.clone().into();
-        let launcher = Launcher { program: options.executable.clone(), simulate: progress.begin.simulate.clone() };
+        let inventory = &progress.begin.record.inventory;
+        let epoch = progress.begin.record.run.simulated.then_some(progress.begin.origin);
+        let cases: Rc<[Case]> = progress.begin.record.plan.cases.clone().into();
         Supervisor {
             journal,
             groups: schedule::groups(&cases).into(),
             cases,
             stopwatch: Stopwatch::start(progress.ledger, clock.now()),
             budget_end: clock.now() + nanoseconds(budget),
-            fleet: Fleet::new(launcher, options.deadlines),
+            fleet: Fleet::new(setup.launcher.clone(), setup.deadlines, epoch),
             watch: None,
             memory: Memory::new(&inventory.devices, inventory.host.memory_usable.get()),
             facts: BTreeMap::new(),
@@ -102,7 +101,7 @@ impl<'o> Supervisor<'o> {
             strangers: Vec::new(),
             out_of_time: false,
             loaded_since: clock.now(),
-            options,
+            setup,
             observer,
             progress,
             clock,
@@ -124,7 +123,7 @@ impl<'o> Supervisor<'o> {
     }
 
     fn start_telemetry(&mut self) -> Result<(), MeasureError> {
-        let inventory = &self.progress.begin.inventory;
+        let inventory = &self.progress.begin.record.inventory;
         let selected = inventory.devices.iter().filter(|d| inventory.selected.contains(&d.id) && !d.simulated);
         let mut backends: Vec<_> = selected.map(|d| d.id.backend).collect();
         if backends.is_empty() {
@@ -133,10 +132,8 @@ impl<'o> Supervisor<'o> {
         backends.push(crate::record::BackendId::Host);
         backends.sort_unstable();
         backends.dedup();
-        let launcher =
-            Launcher { program: self.options.executable.clone(), simulate: self.progress.begin.simulate.clone() };
         let settings = Settings { backends, supervisor: std::process::id(), interval: INTERVAL };
-        match Watch::start(&launcher, &settings, !self.clock.is_virtual()) {
+        match Watch::start(&self.setup.launcher, &settings, !self.clock.is_virtual()) {
             Ok(watch) => self.watch = Some(watch),
             Err(reason) => self.notice(Notice::NoTelemetry { reason })?,
         }
@@ -165,7 +162,7 @@ impl<'o> Supervisor<'o> {
 
     /// A foreign process is noted once, at the device whose numbers it can spoil: the host if it is measured.
     fn stranger(&mut self, load: super::foreign::Load) -> Result<(), MeasureError> {
-        let inventory = &self.progress.begin.inventory;
+        let inventory = &self.progress.begin.record.inventory;
         let host = inventory.selected.iter().find(|d| d.backend == crate::record::BackendId::Host);
         let Some(device) = host.or(inventory.selected.first()).cloned() else { return Ok(()) };
         if self.strangers.contains(&load.name) {
@@ -254,7 +251,7 @@ impl<'o> Supervisor<'o> {
         self.note(Entry::End { end, at: utc_now(), ledger: self.stopwatch.ledger() })?;
         self.journal.sync()?;
         let record = self.progress.record();
-        write_record(&self.options.folder, &record)?;
+        write_record(&self.setup.folder, &record)?;
         self.observer.on(&Event::Finished { ledger: record.ledger });
         Ok(record)
     }

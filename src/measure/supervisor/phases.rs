@@ -83,7 +83,7 @@ impl Supervisor<'_> {
 
     /// All devices together under their heaviest case. Nothing of it is a result.
     pub(super) fn soak(&mut self) -> Result<(), MeasureError> {
-        let length = self.progress.begin.plan.soak;
+        let length = self.progress.begin.record.plan.soak;
         self.loaded_since = self.clock.now();
         if !(length.get() > 0.0) || self.stopping() {
             return Ok(());
@@ -109,7 +109,7 @@ impl Supervisor<'_> {
     /// For each device the prepared case that heats it most.
     fn soaking(&self) -> Vec<usize> {
         let ready: Vec<usize> = (0..self.cases.len()).filter(|&c| self.memory.holds(c) && self.is_open(c)).collect();
-        let devices = &self.progress.begin.inventory.devices;
+        let devices = &self.progress.begin.record.inventory.devices;
         devices.iter().filter_map(|d| heaviest(&self.cases, &ready, &d.id)).collect()
     }
 

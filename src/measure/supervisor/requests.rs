@@ -76,12 +76,12 @@ impl Supervisor<'_> {
             if self.fleet.has(&key) {
                 continue;
             }
-            match self.fleet.start(&key, &self.clock) {
+            match self.fleet.start(&key) {
                 Ok(()) => {
                     let open = Request::Open(Open {
                         devices: key.devices.clone(),
-                        seed: self.progress.begin.run.seed,
-                        storage: self.options.storage.clone(),
+                        seed: self.progress.begin.record.run.seed,
+                        storage: self.progress.begin.storage.clone(),
                         aggressor,
                         virtual_time: self.clock.is_virtual(),
                     });
@@ -108,7 +108,7 @@ impl Supervisor<'_> {
     /// A device that is not what discovery saw is noted.
     fn compare_devices(&mut self, devices: &[DeviceInfo]) -> Result<(), MeasureError> {
         for now in devices {
-            let Some(before) = self.progress.begin.inventory.device(&now.id) else { continue };
+            let Some(before) = self.progress.begin.record.inventory.device(&now.id) else { continue };
             let (before, after) = (identity::text(before), identity::text(now));
             let notice = Notice::DeviceChanged { device: now.id.clone(), before, after };
             let same = matches!(&notice, Notice::DeviceChanged { before, after, .. } if before == after);

@@ -29,7 +29,7 @@ impl Supervisor<'_> {
             if open == 0 {
                 break;
             }
-            let min = self.progress.begin.plan.rounds.min;
+            let min = self.progress.begin.record.plan.rounds.min;
             self.observer.on(&Event::Round { round, min, open });
             let mut visited = false;
             for index in rotated(groups.len(), round) {
@@ -57,7 +57,7 @@ impl Supervisor<'_> {
 
     /// Open, not a burst case, and below the most rounds (or waiting for sustained state).
     fn needs_round(&self, case: usize) -> bool {
-        let below = (self.state(case).rounds.len() as u32) < self.progress.begin.plan.rounds.max;
+        let below = (self.state(case).rounds.len() as u32) < self.progress.begin.record.plan.rounds.max;
         self.is_open(case) && !self.is_burst(case) && (below || self.awaits_sustained(case))
     }
 
@@ -105,7 +105,7 @@ impl Supervisor<'_> {
 
     /// Closes every case that has its rounds and its precision.
     fn close_precise(&mut self) -> Result<(), MeasureError> {
-        let min = self.progress.begin.plan.rounds.min as usize;
+        let min = self.progress.begin.record.plan.rounds.min as usize;
         for case in 0..self.cases.len() {
             if !self.is_open(case) || self.is_burst(case) || self.awaits_sustained(case) {
                 continue;
@@ -141,7 +141,7 @@ impl Supervisor<'_> {
         let group = self.groups[index].clone();
         let prepare = |c: usize| self.cases[c].estimate.prepare.get();
         let cost = group.iter().map(|&c| prepare(c)).fold(0.0, f64::max);
-        let rest = self.owed_to_gates(None).get() + self.progress.begin.plan.soak.get();
+        let rest = self.owed_to_gates(None).get() + self.progress.begin.record.plan.soak.get();
         let fits = self.fits(Seconds(cost + rest));
         let keep: Vec<usize> =
             group.iter().copied().filter(|&c| self.is_open(c) && (fits || self.cases[c].gate)).collect();
@@ -151,12 +151,12 @@ impl Supervisor<'_> {
 
     /// Fewer rounds than the plan promises.
     fn owes_rounds(&self, case: usize) -> bool {
-        self.is_open(case) && (self.state(case).rounds.len() as u32) < self.progress.begin.plan.rounds.min
+        self.is_open(case) && (self.state(case).rounds.len() as u32) < self.progress.begin.record.plan.rounds.min
     }
 
     /// Time for the rounds that gates still need, beside the next one of group `except`.
     fn owed_to_gates(&self, except: Option<usize>) -> Seconds {
-        let min = self.progress.begin.plan.rounds.min;
+        let min = self.progress.begin.record.plan.rounds.min;
         let missing = |group: &[usize]| -> u32 {
             let gates = group.iter().filter(|&&c| self.cases[c].gate && self.owes_rounds(c));
             gates.map(|&c| min - self.state(c).rounds.len() as u32).max().unwrap_or(0)
@@ -175,7 +175,7 @@ impl Supervisor<'_> {
     }
 
     fn budget(&self) -> Seconds {
-        self.progress.begin.plan.budget
+        self.progress.begin.record.plan.budget
     }
 
     /// Does `length` fit before the end of the budget, with the last checks and the conclusion after it?
