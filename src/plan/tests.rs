@@ -102,8 +102,8 @@ fn device(backend: BackendId, index: u32, kind: DeviceKind, memory: f64) -> Devi
 
 fn machine(backend: BackendId, gpus: u32, select: &[&str]) -> Inventory {
     let mut devices: Vec<DeviceInfo> = (0..gpus).map(|i| device(backend, i, DeviceKind::Gpu, 80e9)).collect();
-    devices.push(device(BackendId::Opencl, 90, DeviceKind::Cpu, 16e9));
-    devices.push(device(BackendId::Host, 0, DeviceKind::Cpu, 16e9));
+    devices.push(device(BackendId::Opencl, 90, DeviceKind::Cpu, 24e9));
+    devices.push(device(BackendId::Host, 0, DeviceKind::Cpu, 24e9));
     let selected = match select {
         [] => (0..gpus).map(|i| DeviceId::new(backend, i)).collect(),
         some => some.iter().map(|id| id.parse().unwrap()).collect(),
