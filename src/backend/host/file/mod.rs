@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 pub use account::Source;
 pub use histogram::Histogram;
 pub use pattern::PAGE;
-pub use test_file::{Filesystem, Options, TestFile, writable};
+pub use test_file::{Filesystem, Options, TestFile, place, writable};
 pub use transport::{Kind, Op, Preference};
 
 use account::{Account, IoCount};

@@ -343,6 +343,12 @@ fn allowed(wanted: u64, free: u64, options: &Options) -> Result<(u64, Option<Str
     Ok((size, (size < wanted).then_some(limits)))
 }
 
+/// File system of a folder, and the space left on it.
+pub fn place(folder: &Path) -> io::Result<(Filesystem, Bytes)> {
+    let folder = File::open(folder)?;
+    Ok((filesystem(&folder), Bytes(free_space(&folder)? as f64)))
+}
+
 fn free_space(file: &File) -> io::Result<u64> {
     // SAFETY: all-zero is a valid statvfs, and the pointer is valid for the call.
     let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };

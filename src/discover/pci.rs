@@ -1,0 +1,86 @@
+//! The PCI bus as sysfs shows it, independent of any driver library.
+
+use std::fs;
+use std::path::Path;
+
+use super::read;
+use crate::record::{DeviceInfo, PciIdentity};
+
+const NVIDIA: u16 = 0x10de;
+const AMD: u16 = 0x1002;
+const INTEL: u16 = 0x8086;
+/// Base class of display controllers.
+const DISPLAY: u32 = 0x03;
+/// Base class of processing accelerators, which some compute-only GPUs carry.
+const ACCELERATOR: u32 = 0x12;
+/// Most devices that are looked at.
+const MOST: usize = 4096;
+
+/// GPUs on the bus, by address. The emulated screens of virtual machines and boards are not among them.
+pub fn gpus(root: &Path) -> Vec<PciIdentity> {
+    let Ok(entries) = fs::read_dir(root.join("sys/bus/pci/devices")) else { return Vec::new() };
+    let mut addresses: Vec<String> =
+        entries.flatten().take(MOST).filter_map(|e| e.file_name().into_string().ok()).collect();
+    addresses.sort();
+    addresses.iter().filter(|a| is_gpu(root, a)).filter_map(|a| identity(root, a)).collect()
+}
+
+fn is_gpu(root: &Path, address: &str) -> bool {
+    let class = hex(root, address, "class").map(|c| c >> 16);
+    let vendor = hex(root, address, "vendor").and_then(|v| u16::try_from(v).ok());
+    matches!(
+        (class, vendor),
+        (Some(DISPLAY), Some(NVIDIA | AMD | INTEL)) | (Some(ACCELERATOR), Some(AMD | INTEL))
+    )
+}
+
+fn identity(root: &Path, address: &str) -> Option<PciIdentity> {
+    let id = |name: &str| hex(root, address, name).and_then(|v| u16::try_from(v).ok());
+    Some(PciIdentity {
+        address: address.to_lowercase(),
+        vendor: id("vendor")?,
+        device: id("device")?,
+        subsystem: id("subsystem_vendor").zip(id("subsystem_device")),
+    })
+}
+
+fn hex(root: &Path, address: &str, name: &str) -> Option<u32> {
+    let text = file(root, address, name)?;
+    u32::from_str_radix(text.trim_start_matches("0x"), 16).ok()
+}
+
+fn file(root: &Path, address: &str, name: &str) -> Option<String> {
+    // Addresses come from drivers too: nothing but hexadecimal digits, colons and a dot may build a path.
+    let legal = |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.';
+    let safe = !address.is_empty() && address.chars().all(legal) && !address.contains("..");
+    // Drivers write capitals where sysfs writes small letters.
+    safe.then(|| read(root, &format!("sys/bus/pci/devices/{}/{name}", address.to_lowercase()))).flatten()
+}
+
+/// Adds what the bus knows and the driver did not say: subsystem, NUMA node, width and speed of the link.
+pub fn complete(device: &mut DeviceInfo, root: &Path) {
+    let Some(pci) = &mut device.pci else { return };
+    let address = pci.address.clone();
+    if let (None, Some(known)) = (pci.subsystem, identity(root, &address)) {
+        pci.subsystem = known.subsystem;
+    }
+    // −1 means that the firmware did not say.
+    let node = file(root, &address, "numa_node").and_then(|t| t.parse().ok());
+    device.numa_node = device.numa_node.or(node);
+    let link = [
+        ("pcie_width", "current_link_width"),
+        ("pcie_width_max", "max_link_width"),
+        ("pcie_speed", "current_link_speed"),
+        ("pcie_speed_max", "max_link_speed"),
+    ];
+    for (name, source) in link {
+        if let Some(text) = file(root, &address, source) {
+            device.attributes.entry(name.to_owned()).or_insert(text);
+        }
+    }
+}
+
+/// The bus's own ids of a device that a driver places at `address`.
+pub fn same_address<'p>(address: &str, on_bus: &'p [PciIdentity]) -> Option<&'p PciIdentity> {
+    on_bus.iter().find(|p| p.address.eq_ignore_ascii_case(address))
+}
