@@ -85,8 +85,14 @@ fn numa(root: &Path) -> Vec<String> {
 /// What else explains results: limits with the file they come from, driver modules, boot.
 fn attributes(root: &Path, allowed: &[usize]) -> BTreeMap<String, String> {
     let limit = |l: facts::Limit, value: String| format!("{value} ({})", shown_path(root, &l.source));
-    let quota = facts::cpu_quota(root).map(|l| { let value = l.value.to_string(); limit(l, value) });
-    let memory = facts::memory_limit(root).map(|l| { let value = Bytes(l.value).to_string(); limit(l, value) });
+    let quota = facts::cpu_quota(root).map(|l| {
+        let value = l.value.to_string();
+        limit(l, value)
+    });
+    let memory = facts::memory_limit(root).map(|l| {
+        let value = Bytes(l.value).to_string();
+        limit(l, value)
+    });
     let first_line = |path: &str| read(root, path).and_then(|t| t.lines().next().map(str::to_owned));
     let all = [
         ("boot_id", read(root, "proc/sys/kernel/random/boot_id")),

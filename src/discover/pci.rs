@@ -28,10 +28,7 @@ pub fn gpus(root: &Path) -> Vec<PciIdentity> {
 fn is_gpu(root: &Path, address: &str) -> bool {
     let class = hex(root, address, "class").map(|c| c >> 16);
     let vendor = hex(root, address, "vendor").and_then(|v| u16::try_from(v).ok());
-    matches!(
-        (class, vendor),
-        (Some(DISPLAY), Some(NVIDIA | AMD | INTEL)) | (Some(ACCELERATOR), Some(AMD | INTEL))
-    )
+    matches!((class, vendor), (Some(DISPLAY), Some(NVIDIA | AMD | INTEL)) | (Some(ACCELERATOR), Some(AMD | INTEL)))
 }
 
 fn identity(root: &Path, address: &str) -> Option<PciIdentity> {

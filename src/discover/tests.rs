@@ -172,7 +172,10 @@ fn the_bus_completes_what_a_driver_shows() {
 
 #[test]
 fn width_and_speed_of_the_link_come_from_the_bus() {
-    let cuda = present(BackendId::Cuda, vec![gpu(BackendId::Cuda, 0, "0000:10:1C.0"), gpu(BackendId::Cuda, 1, "0000:20:1c.0")]);
+    let cuda = present(
+        BackendId::Cuda,
+        vec![gpu(BackendId::Cuda, 0, "0000:10:1C.0"), gpu(BackendId::Cuda, 1, "0000:20:1c.0")],
+    );
     let inventory = found("vm-two-gpus-no-driver", &[cuda]);
     let first = &inventory.devices[0];
     assert_eq!((&*first.attributes["pcie_width"], &*first.attributes["pcie_width_max"]), ("8", "16"));
