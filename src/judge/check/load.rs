@@ -1,0 +1,165 @@
+//! Others on the hardware: processes of the renter, load nobody visible explains, time taken by the hypervisor.
+
+use super::{Check, finding};
+use crate::judge::draft::Draft;
+use crate::judge::facts::Facts;
+use crate::judge::{Argument, Class, Finding, FixBy, Message, Requirement, Status};
+use crate::record::{DeviceId, DeviceInfo, Notice};
+use crate::stats;
+use crate::unit::{Quantity, Unit};
+
+pub const CHECK: Check = Check {
+    id: "load",
+    summary: "processes of the renter, memory in use that nobody visible explains, CPU time taken by the hypervisor",
+    requirements,
+    findings,
+};
+
+/// Memory that contexts, the driver and rounding may hold beside our buffers, in bytes.
+const UNEXPLAINED_MEMORY: f64 = 2e9;
+
+/// Share of CPU time taken by the hypervisor that is more than the resolution of its counter.
+const STEAL_NOTED: f64 = 0.02;
+
+/// Bytes in use on a GPU that neither our buffers nor a visible process explain.
+fn unexplained_memory(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<f64> {
+    let used = facts.values(&gpu.id.to_string(), "memory_used").into_iter().reduce(f64::min)?;
+    let has_visible = |n: &Notice| matches!(n, Notice::ForeignProcess { device, .. } if *device == gpu.id);
+    if facts.record.notices.iter().any(has_visible) {
+        return None;
+    }
+    // Buffers are divided on simulated devices; whatever is planned counts as ours.
+    let own = facts.record.plan.cases.iter().filter(|c| c.devices.contains(&gpu.id)).map(|c| c.footprint.0);
+    let scale = f64::from(gpu.scale.bytes.max(1));
+    let own: f64 = own.sum::<f64>() / scale;
+    (used - own > UNEXPLAINED_MEMORY).then_some(used - own)
+}
+
+/// Mean share of CPU time that the hypervisor gave to others.
+fn steal(facts: &Facts<'_>) -> Option<f64> {
+    let (series, _) = facts.sensor("machine", "steal")?;
+    let (first, last) = (series.points.first()?, series.points.last()?);
+    let share = match (series.counter, series.unit) {
+        (false, Unit::Ratio) => facts.values("machine", "steal").iter().sum::<f64>() / series.points.len() as f64,
+        (true, Unit::Second) => {
+            let cpus = f64::from(facts.record.inventory.host.cpus_total.max(1));
+            (last.value - first.value) / (last.at.0 - first.at.0) / cpus
+        }
+        _ => return None,
+    };
+    share.is_finite().then_some(share)
+}
+
+fn machine(facts: &Facts<'_>) -> Vec<DeviceId> {
+    facts.selected().map(|d| d.id.clone()).collect()
+}
+
+fn requirements(facts: &Facts<'_>) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    let is_dedicated = facts.offer.is_some_and(|o| o.dedicated);
+    let class = if is_dedicated { Class::Gate } else { Class::Graded };
+    for gpu in facts.gpus() {
+        let draft = |status, reason| {
+            let id = format!("sharing/{}", gpu.id);
+            Draft::fact(id, "interference", "sharing", std::slice::from_ref(&gpu.id), class).with(status, reason)
+        };
+        let is_observed = facts.sensor(&gpu.id.to_string(), "memory_used").is_some();
+        match unexplained_memory(facts, gpu) {
+            // A process in another container of the renter would look the same: not decisive.
+            Some(bytes) => {
+                let used = Quantity { value: bytes, unit: Unit::Byte };
+                drafts.push(draft(Status::ConditionalFail, Some(Message::new("reason.sharing").with("used", used))));
+            }
+            None if is_observed => drafts.push(draft(Status::Pass, None)),
+            None if is_dedicated => {
+                drafts.push(draft(Status::NotTested, Some(Message::new("reason.sharing_not_observable"))));
+            }
+            None => {}
+        }
+    }
+    if let Some(share) = steal(facts) {
+        let draft = Draft::fact("steal".to_owned(), "interference", "steal", &machine(facts), Class::Graded);
+        let reason = Message::new("reason.steal").with("share", Argument::Ratio(share));
+        drafts.push(match share > STEAL_NOTED {
+            true => draft.with(Status::ConditionalFail, Some(reason)),
+            false => draft.with(Status::Pass, None),
+        });
+    }
+    drafts
+}
+
+fn findings(facts: &Facts<'_>, requirements: &[Requirement]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (i, notice) in facts.record.notices.iter().enumerate() {
+        let Notice::ForeignProcess { device, name, share } = notice else { continue };
+        let shown = if share.is_finite() { Argument::Ratio(*share) } else { "–".into() };
+        let f = finding("GA-LOAD-01", "foreign_process", std::slice::from_ref(device), FixBy::Renter)
+            .arg("name", name.as_str())
+            .arg("share", shown)
+            .effect(*share)
+            .see(format!("/notices/{i}"), "notice", name.clone())
+            .explains(requirements, |r| r.devices.contains(device) && r.measured.is_some());
+        found.push(f);
+    }
+    for gpu in facts.gpus() {
+        let Some(bytes) = unexplained_memory(facts, gpu) else { continue };
+        let source = gpu.id.to_string();
+        let f = finding("GA-LOAD-02", "unexplained_load", std::slice::from_ref(&gpu.id), FixBy::Either)
+            .arg("used", Quantity { value: bytes, unit: Unit::Byte })
+            .see_sensor(facts, &source, "memory_used")
+            .see_sensor(facts, &source, "load")
+            .rule_out(facts, &gpu.id)
+            .explains(requirements, |r| r.devices.contains(&gpu.id) && (r.measured.is_some() || r.metric == "sharing"));
+        found.push(f);
+    }
+    if let Some(share) = steal(facts).filter(|s| *s > STEAL_NOTED) {
+        let f = finding("GA-HOST-01", "steal", &machine(facts), FixBy::Provider)
+            .arg("share", Argument::Ratio(share))
+            .effect(share)
+            .see_sensor(facts, "machine", "steal")
+            .explains(requirements, |r| r.metric == "steal");
+        found.push(f);
+    }
+    found.extend(neighbour_pattern(facts, requirements));
+    found
+}
+
+/// A device that is often fast and at times much slower in everything: consistent with someone else working on it.
+fn neighbour_pattern(facts: &Facts<'_>, requirements: &[Requirement]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for gpu in facts.gpus() {
+        let of_device = facts.cases.iter().filter(|c| c.devices == std::slice::from_ref(&gpu.id));
+        let (mut steady, mut broken, mut deepest, mut seen) = (0u64, 0u64, 0.0f64, Vec::new());
+        for case in of_device.filter(|c| matches!(c.benchmark, "gemm" | "fma_peak" | "memory_bandwidth")) {
+            let Some(series) = case.primary() else { continue };
+            let values: Vec<f64> = series.blocks.iter().map(|b| b.value).collect();
+            let fast = stats::quantile(&values, 0.9);
+            let slow = values.iter().filter(|v| **v < 0.9 * fast).count();
+            // Some blocks far below, the others together near the top.
+            let top = values.iter().filter(|v| **v > 0.97 * fast).count();
+            match slow > 0 && 2 * (slow + top) >= values.len() {
+                true => {
+                    broken += 1;
+                    deepest = values.iter().map(|v| 1.0 - v / fast).fold(deepest, f64::max);
+                    seen.push(case);
+                }
+                false => steady += 1,
+            }
+        }
+        if broken < 2 || broken < steady {
+            continue;
+        }
+        let mut f = finding("GA-LOAD-03", "interrupted", std::slice::from_ref(&gpu.id), FixBy::Provider)
+            .arg("cases", broken)
+            .arg("of", broken + steady)
+            .arg("deepest", Argument::Ratio(deepest))
+            .effect(deepest)
+            .rule_out(facts, &gpu.id)
+            .explains(requirements, |r| r.devices.contains(&gpu.id) && r.measured.is_some());
+        for case in seen.into_iter().take(4) {
+            f = f.see_case(case);
+        }
+        found.push(f);
+    }
+    found
+}
