@@ -176,10 +176,9 @@ pub fn unmeasured(facts: &Facts<'_>, case: &CaseFacts<'_>) -> (Status, Message) 
     let text = |id: &str, text: &str| Message::new(id).with("text", text);
     match case.outcome {
         CaseOutcome::Unsupported(reason) => match promised_type(facts, case) {
-            Some(data_type) => (
-                Status::NotTested,
-                text("reason.unsupported_but_specified", reason).with("type", data_type),
-            ),
+            Some(data_type) => {
+                (Status::NotTested, text("reason.unsupported_but_specified", reason).with("type", data_type))
+            }
             None => (Status::NotApplicable, text("reason.unsupported", reason)),
         },
         CaseOutcome::Skipped(reason) => (Status::NotTested, text("reason.skipped", reason)),
@@ -273,7 +272,9 @@ fn same_run_bandwidth(facts: &Facts<'_>, case: &CaseFacts<'_>, series: &Series) 
         return None;
     }
     let same = facts.cases.iter().filter(|c| {
-        c.benchmark == case.benchmark && c.devices == case.devices && c.params.0.get("size") == case.params.0.get("size")
+        c.benchmark == case.benchmark
+            && c.devices == case.devices
+            && c.params.0.get("size") == case.params.0.get("size")
     });
     let rates = same.filter_map(|c| c.primary()).filter(|s| s.unit == series.unit).map(|s| stats::median(&values(s)));
     rates.filter(|r| r.is_finite()).reduce(f64::max)

@@ -299,7 +299,7 @@ fn covers(filter: DeviceFilter, device: &DeviceInfo) -> bool {
         DeviceFilter::Any => true,
         DeviceFilter::Gpu => device.kind == DeviceKind::Gpu,
         DeviceFilter::Cpu => device.kind == DeviceKind::Cpu && !is_host,
-        _ => is_host,
+        DeviceFilter::Host | DeviceFilter::Machine => is_host,
     }
 }
 

@@ -14,6 +14,11 @@ mod rollup;
 mod rule;
 mod validity;
 
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
 pub use assessment::{
     ASSESSMENT_FORMAT, Argument, Assessment, Basis, BasisKind, Class, Estimate, Evidence, Finding, FixBy, Limit,
     Message, NotTested, Requirement, Share, Status, Validity, Verdict,
@@ -73,7 +78,10 @@ fn not_compared(facts: &Facts<'_>, requirements: &[Requirement]) -> u32 {
     let is_compared = |case: &facts::CaseFacts<'_>| {
         let Some(series) = case.primary() else { return true };
         requirements.iter().any(|r| {
-            r.limit.is_some() && r.metric == series.metric.0 && r.devices == case.devices && facts::is_of_case(&r.id, case.id)
+            r.limit.is_some()
+                && r.metric == series.metric.0
+                && r.devices == case.devices
+                && facts::is_of_case(&r.id, case.id)
         })
     };
     facts.cases.iter().filter(|c| !is_compared(c)).count() as u32

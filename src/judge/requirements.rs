@@ -54,8 +54,11 @@ fn is_about(facts: &Facts<'_>, demand: &Demand, case: &CaseFacts<'_>) -> bool {
 
 /// A correctness or completeness rule that no case of the run answers to, although a selected device is meant: not tested.
 fn nothing_to_judge(facts: &Facts<'_>, demand: &Demand) -> Vec<Draft> {
-    let meant: Vec<DeviceId> =
-        facts.selected().filter(|d| facts.is_on(demand.on, std::slice::from_ref(&d.id))).map(|d| d.id.clone()).collect();
+    let meant: Vec<DeviceId> = facts
+        .selected()
+        .filter(|d| facts.is_on(demand.on, std::slice::from_ref(&d.id)))
+        .map(|d| d.id.clone())
+        .collect();
     let is_limitless = matches!(demand.limit, LimitRule::Peers | LimitRule::SameRun | LimitRule::Band);
     if meant.is_empty() || is_limitless {
         return Vec::new();
@@ -101,10 +104,8 @@ fn each_series<'s>(
 /// Right results with proof of work. A gate passes only on a measured case with at least one check that agreed.
 fn correct(facts: &Facts<'_>, demand: &str, case: &CaseFacts<'_>, class: Class) -> Draft {
     let mut draft = Draft::of_case(demand, case, "verified", class);
-    draft.requirement.limit = Some(Limit {
-        value: 0.0,
-        basis: Basis { kind: BasisKind::Correctness, source: "no wrong result".to_owned() },
-    });
+    draft.requirement.limit =
+        Some(Limit { value: 0.0, basis: Basis { kind: BasisKind::Correctness, source: "no wrong result".to_owned() } });
     if case.wrong().is_some() {
         return draft.with(Status::Fail, None);
     }

@@ -13,7 +13,8 @@ pub fn verdict(requirements: &[Requirement], validity: Validity, end: RunEnd) ->
         requirements.iter().any(|r| r.class == class && statuses.contains(&r.status))
     };
     let open = [Status::ConditionalFail, Status::Inconclusive, Status::NotTested];
-    let below_pass = [Status::ConditionalPass, Status::ConditionalFail, Status::Fail, Status::Inconclusive, Status::NotTested];
+    let below_pass =
+        [Status::ConditionalPass, Status::ConditionalFail, Status::Fail, Status::Inconclusive, Status::NotTested];
     if any(Class::Gate, &[Status::Fail]) {
         Verdict::NotAccepted
     } else if any(Class::Gate, &open)

@@ -67,8 +67,8 @@ pub fn decide(value: Value, against: Against, kind: EngineKind) -> (Status, Opti
     if matches!(status, Status::Pass | Status::Fail) {
         return (status, None);
     }
-    // Written so that a NaN drift or cap is refused.
-    let within = |x: f64| x <= against.cap;
+    // Written so that a NaN cap is refused.
+    let within = |x: f64| x.is_finite() && x <= against.cap;
     if !within(value.uncertainty / value.median) {
         (Status::Inconclusive, Some(Open::Noisy))
     } else if !within(value.drift.abs()) {

@@ -17,10 +17,10 @@ pub const CHECK: Check = Check {
 /// Largest U/y at which a conditional result stands (links).
 const CAP: f64 = 0.02;
 
-/// Raw rate of the model's host link in one direction, in B/s, from generation and lanes; decisive figures only.
+/// Raw rate of the model's host link in one direction, in B/s, from generation and lanes.
 fn raw_rate(facts: &Facts<'_>, device: &DeviceInfo) -> Option<f64> {
     let spec = facts.spec(device)?;
-    let figure = |name: &str| spec.figure(name).filter(|f| f.provenance.is_decisive()).map(|f| f.value.value);
+    let figure = |name: &str| spec.figure(name).map(|f| f.value.value);
     // Transfers per second and lane times the line code (PCI-SIG base specifications 1.0 to 6.0).
     let per_lane = match figure("pcie_generation")? as u32 {
         1 => 2.5e9 * 0.8,
@@ -50,12 +50,17 @@ fn fastest<'f, 'a>(facts: &'f Facts<'a>, device: &DeviceId) -> Option<(&'f CaseF
     rates.max_by(|a, b| a.2.total_cmp(&b.2)).map(|(c, s, _)| (c, s))
 }
 
-/// Half the raw rate is what a link of half the width could carry: a healthy link must show more. Graded.
+/// Half the raw rate is what a link of half the width could carry: a healthy link must show more. Graded, because the
+/// figures of links are rarely the vendor's own.
 fn requirements(facts: &Facts<'_>) -> Vec<Draft> {
     let of_device = |gpu: &DeviceInfo| {
         let half = raw_rate(facts, gpu)? / 2.0;
         let (case, series) = fastest(facts, &gpu.id)?;
-        let bound = limit(half, BasisKind::Identity, format!("half the raw rate of the model's link, specs/{}", gpu.spec.as_deref()?));
+        let bound = limit(
+            half,
+            BasisKind::Identity,
+            format!("half the raw rate of the model's link, specs/{}", gpu.spec.as_deref()?),
+        );
         let mut draft = Draft::of_series("link-width", facts, case, series, Class::Graded, bound, CAP);
         draft.requirement.id = format!("link-width/{}", gpu.id);
         Some(draft)
@@ -66,7 +71,8 @@ fn requirements(facts: &Facts<'_>) -> Vec<Draft> {
 fn findings(facts: &Facts<'_>, requirements: &[Requirement]) -> Vec<Finding> {
     let narrow = |gpu: &DeviceInfo| {
         let id = format!("link-width/{}", gpu.id);
-        let own = requirements.iter().find(|r| r.id == id && matches!(r.status, Status::Fail | Status::ConditionalFail))?;
+        let own =
+            requirements.iter().find(|r| r.id == id && matches!(r.status, Status::Fail | Status::ConditionalFail))?;
         let raw = raw_rate(facts, gpu)?;
         let rate = own.measured?.median;
         let (case, _) = fastest(facts, &gpu.id)?;

@@ -19,9 +19,9 @@ fn ids(facts: &Facts<'_>) -> Vec<DeviceId> {
 /// True if two selected GPUs of one backend differ.
 fn differ(facts: &Facts<'_>) -> bool {
     let gpus: Vec<_> = facts.gpus().collect();
-    gpus.iter().enumerate().any(|(i, a)| {
-        gpus[i + 1..].iter().any(|b| a.id.backend == b.id.backend && !is_identical(a, b))
-    })
+    gpus.iter()
+        .enumerate()
+        .any(|(i, a)| gpus[i + 1..].iter().any(|b| a.id.backend == b.id.backend && !is_identical(a, b)))
 }
 
 fn requirements(facts: &Facts<'_>) -> Vec<Draft> {

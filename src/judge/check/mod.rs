@@ -126,7 +126,8 @@ fn ruled_out(facts: &Facts<'_>, device: &DeviceId) -> Vec<Message> {
     if checked > 0 && worst <= super::facts::CLOCK_TOLERANCE {
         out.push(Message::new("finding.ruled_out.clock").with("difference", super::Argument::Ratio(worst)));
     }
-    let verified = on_device().filter_map(CaseFacts::measurement).map(|m| u64::from(m.verification.checks)).sum::<u64>();
+    let verified =
+        on_device().filter_map(CaseFacts::measurement).map(|m| u64::from(m.verification.checks)).sum::<u64>();
     if verified > 0 && on_device().all(|c| c.wrong().is_none()) {
         out.push(Message::new("finding.ruled_out.result").with("checks", verified));
     }

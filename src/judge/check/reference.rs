@@ -14,7 +14,8 @@ pub const CHECK: Check = Check {
     findings,
 };
 
-/// True if a guarantee of the offer or a band applies to a measured series of the domain on this GPU.
+/// True if a guarantee of the offer or a band applies to a series of the domain on this GPU. A guarantee about a case
+/// that was not measured counts: it is a gate of its own, and not tested.
 fn has_reference(facts: &Facts<'_>, gpu: &DeviceInfo, domain: &str) -> bool {
     let of_device = |c: &&crate::judge::facts::CaseFacts<'_>| {
         c.devices == std::slice::from_ref(&gpu.id) && crate::judge::facts::domain(c.benchmark) == domain
@@ -24,9 +25,13 @@ fn has_reference(facts: &Facts<'_>, gpu: &DeviceInfo, domain: &str) -> bool {
         facts.table.bands().of(spec, metric).cloned().collect::<Vec<_>>()
     };
     let demands_band = facts.suite.demands.iter().any(|d| d.limit == LimitRule::Band);
+    let guarantees = facts.offer.map_or(&[][..], |o| &o.guarantees);
     facts.cases.iter().filter(of_device).any(|case| {
+        let is_about = |metric: &str| metric.split('.').next() == Some(case.benchmark);
+        if case.measurement().is_none() {
+            return guarantees.iter().any(|g| is_about(&g.metric) && case.may_match(&g.filter));
+        }
         case.measurement().map_or(&[][..], |m| &m.series).iter().any(|s| {
-            let guarantees = facts.offer.map_or(&[][..], |o| &o.guarantees);
             let promised = guarantees
                 .iter()
                 .any(|g| g.metric == s.metric.0 && g.value.unit == s.unit && case.matches(&g.filter, &s.labels));

@@ -4,12 +4,8 @@ use super::{Check, finding, no_requirements};
 use crate::judge::facts::{Facts, is_of_case};
 use crate::judge::{Finding, FixBy, Requirement};
 
-pub const CHECK: Check = Check {
-    id: "result",
-    summary: "results that are wrong or not a number",
-    requirements: no_requirements,
-    findings,
-};
+pub const CHECK: Check =
+    Check { id: "result", summary: "results that are wrong or not a number", requirements: no_requirements, findings };
 
 fn findings(facts: &Facts<'_>, requirements: &[Requirement]) -> Vec<Finding> {
     let wrong = facts.cases.iter().filter_map(|c| Some((c, c.wrong()?)));
