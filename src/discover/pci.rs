@@ -1,7 +1,7 @@
 //! The PCI bus as sysfs shows it, independent of any driver library.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::read;
 use crate::record::{DeviceInfo, PciIdentity};
@@ -47,11 +47,15 @@ fn hex(root: &Path, address: &str, name: &str) -> Option<u32> {
 }
 
 fn file(root: &Path, address: &str, name: &str) -> Option<String> {
-    // Addresses come from drivers too: nothing but hexadecimal digits, colons and a dot may build a path.
+    read(&path(root, address)?, name)
+}
+
+/// Folder of an address. Addresses come from drivers too: nothing but hexadecimal digits, colons and a dot may
+/// build a path; drivers write capitals where sysfs writes small letters.
+fn path(root: &Path, address: &str) -> Option<PathBuf> {
     let legal = |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.';
     let safe = !address.is_empty() && address.chars().all(legal) && !address.contains("..");
-    // Drivers write capitals where sysfs writes small letters.
-    safe.then(|| read(root, &format!("sys/bus/pci/devices/{}/{name}", address.to_lowercase()))).flatten()
+    safe.then(|| root.join("sys/bus/pci/devices").join(address.to_lowercase()))
 }
 
 /// Adds what the bus knows and the driver did not say: subsystem, NUMA node, width and speed of the link.
@@ -64,6 +68,9 @@ pub fn complete(device: &mut DeviceInfo, root: &Path) {
     // −1 means that the firmware did not say.
     let node = file(root, &address, "numa_node").and_then(|t| t.parse().ok());
     device.numa_node = device.numa_node.or(node);
+    if let Some(name) = root_complex(root, &address) {
+        device.attributes.entry("pcie_root".to_owned()).or_insert(name);
+    }
     let link = [
         ("pcie_width", "current_link_width"),
         ("pcie_width_max", "max_link_width"),
@@ -75,6 +82,13 @@ pub fn complete(device: &mut DeviceInfo, root: &Path) {
             device.attributes.entry(name.to_owned()).or_insert(text);
         }
     }
+}
+
+/// The root complex a device hangs on, e.g. `pci0000:10`: sysfs links its address to its place in the tree.
+fn root_complex(root: &Path, address: &str) -> Option<String> {
+    let place = fs::canonicalize(path(root, address)?).ok()?;
+    let name = place.components().find_map(|part| part.as_os_str().to_str().filter(|p| p.starts_with("pci0")))?;
+    Some(name.to_owned())
 }
 
 /// The bus's own ids of a device that a driver places at `address`.

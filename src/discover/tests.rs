@@ -8,15 +8,19 @@ use crate::backend::{Device, DeviceError, Probe};
 use crate::record::{BackendId, BackendState, DeviceId, PciIdentity, WorkScale};
 use crate::unit::Bytes;
 
-/// A machine of `tests/fixtures/sysfs`: `== path` lines, each followed by the file's text.
+/// A machine of `tests/fixtures/sysfs`: `== path` lines, each followed by the file's text, or `== path -> target`.
 fn machine(name: &str) -> tempfile::TempDir {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sysfs").join(format!("{name}.tree"));
     let root = tempfile::tempdir().unwrap();
     for part in fs::read_to_string(file).unwrap().split("== ").filter(|p| !p.is_empty()) {
         let (path, text) = part.split_once('\n').unwrap();
+        let (path, target) = path.split_once(" -> ").map_or((path, None), |(path, target)| (path, Some(target)));
         let path = root.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        match target {
+            Some(target) => std::os::unix::fs::symlink(target, path).unwrap(),
+            None => fs::write(path, text).unwrap(),
+        }
     }
     root
 }
@@ -180,6 +184,8 @@ fn width_and_speed_of_the_link_come_from_the_bus() {
     let first = &inventory.devices[0];
     assert_eq!((&*first.attributes["pcie_width"], &*first.attributes["pcie_width_max"]), ("8", "16"));
     assert_eq!(first.attributes["pcie_speed"], "16.0 GT/s PCIe");
+    assert_eq!(first.attributes["pcie_root"], "pci0000:10");
+    assert_eq!(inventory.devices[1].attributes.get("pcie_root"), None);
     assert_eq!((first.numa_node, inventory.devices[1].numa_node), (Some(0), None));
     assert_eq!(first.pci.as_ref().unwrap().subsystem, Some((0x10de, 0x144d)));
     assert!(inventory.disagreements.is_empty(), "{:?}", inventory.disagreements);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Draft, Group, PlanError};
+use super::{Draft, Group, PlanError, memory};
 use crate::record::{BackendId, Case, DeviceId, DeviceKind, Inventory, RoundsPlan, ThermalState};
 use crate::suite::Suite;
 use crate::unit::Seconds;
@@ -13,8 +13,8 @@ const START: f64 = 2.0;
 const START_GPU: f64 = 1.6;
 /// Last checks, record, judgement and report.
 const CONCLUDE: f64 = 1.5;
-/// The sustained state is looked for in rounds that span this long.
-pub const SUSTAINED: f64 = 600.0;
+/// Rounds go on this long where a case asks for the sustained state: ten minutes and a little.
+pub const SUSTAINED: f64 = 630.0;
 
 /// Seats the gates, then the graded groups from the most to the least valuable while `budget` has room for
 /// them, and leaves out the rest; gives the rounds and the planned time.
@@ -47,33 +47,32 @@ pub fn fit(
     draft.leave_out(false, |c| orders[&c.order].then(|| reason.clone()));
     let kept: Vec<&Group> = draft.groups.iter().collect();
     let cost = cost(&kept);
-    Ok((RoundsPlan { min: cost.rounds, max: suite.rounds.max.max(cost.rounds) }, cost.total()))
+    Ok((suite.rounds, cost.total()))
 }
 
 /// Planned time of a set of groups.
 struct Cost {
     once: f64,
-    round: f64,
-    rounds: u32,
+    rounds: f64,
 }
 
 impl Cost {
     fn of(groups: &[&Group], suite: &Suite, inventory: &Inventory) -> Cost {
         let cases: Vec<&Case> = groups.iter().flat_map(|g| &g.cases).map(|c| &c.case).collect();
-        let round = rounds_cost(&cases);
+        let round = slots(&cases) + prepare(&memory::evicted(&cases, inventory), inventory);
         let sustained = cases.iter().any(|c| c.state == ThermalState::Sustained);
-        let spanning = if sustained && round > 0.0 { (SUSTAINED / round).ceil().min(1e6) as u32 } else { 0 };
+        let least = if sustained { SUSTAINED } else { 0.0 };
         let once = start(&cases, inventory) + prepare(&cases, inventory) + suite.soak.get() + CONCLUDE;
-        Cost { once, round, rounds: suite.rounds.min.max(spanning) }
+        Cost { once, rounds: least.max(f64::from(suite.rounds.min) * round) }
     }
 
     fn total(&self) -> Seconds {
-        Seconds(self.once + f64::from(self.rounds) * self.round)
+        Seconds(self.once + self.rounds)
     }
 }
 
 /// Slots follow one another; the cases of one slot run together.
-fn rounds_cost(cases: &[&Case]) -> f64 {
+fn slots(cases: &[&Case]) -> f64 {
     let mut slots: BTreeMap<&str, f64> = BTreeMap::new();
     for case in cases {
         let longest = slots.entry(&case.slot).or_default();

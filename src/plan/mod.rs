@@ -9,6 +9,7 @@
 
 mod budget;
 mod expand;
+mod memory;
 mod pattern;
 mod slots;
 
@@ -169,10 +170,8 @@ impl Draft {
         self.leave_out(true, |c| c.unsupported.clone());
     }
 
-    /// Prepared cases stay resident: together they must fit. Least valuable graded ones give way first.
     fn leave_out_too_large(&mut self, inventory: &Inventory) {
-        let removed = slots::beyond_memory(&self.groups, inventory);
-        self.leave_out(false, |c| removed.get(&c.case.id).cloned());
+        self.leave_out(false, |c| memory::too_large(c, inventory));
     }
 
     fn finish(self) -> (Vec<Case>, Vec<NotPlanned>) {

@@ -1,13 +1,6 @@
-//! What may run together, and what fits into memory together.
+//! What may run together.
 
-use std::collections::BTreeMap;
-
-use super::{Candidate, Group};
-use crate::record::{BackendId, CaseId, DeviceId, DeviceKind, Inventory};
-use crate::unit::Bytes;
-
-/// Share of a device's memory that prepared cases may hold together; drivers and the renter need the rest.
-const MEMORY_SHARE: f64 = 0.85;
+use super::Candidate;
 
 /// All pairs of `n` things in rounds of disjoint pairs (a round-robin tournament): `n − 1` rounds for even `n`,
 /// `n` for odd `n`. Each pair is ordered and appears once.
@@ -43,41 +36,6 @@ pub fn assign(name: &str, together: Vec<Candidate>) -> Vec<Candidate> {
         }
     }
     slots.into_iter().flatten().collect()
-}
-
-/// Cases that do not fit into the memory of a device of theirs beside the others, with the reason. Gates are
-/// seated first, then the most valuable; equals in suite order.
-pub fn beyond_memory(groups: &[Group], inventory: &Inventory) -> BTreeMap<CaseId, String> {
-    let mut by_worth: Vec<&Candidate> = groups.iter().flat_map(|g| &g.cases).collect();
-    by_worth.sort_by_key(|c| (!c.case.gate, std::cmp::Reverse(c.case.value), c.order));
-    let mut used: BTreeMap<DeviceId, f64> = BTreeMap::new();
-    let mut removed = BTreeMap::new();
-    for candidate in by_worth {
-        let need = candidate.case.footprint.get();
-        let pools: Vec<(DeviceId, f64)> = candidate.case.devices.iter().map(|d| pool(d, inventory)).collect();
-        let full = pools.iter().find(|(id, size)| used.get(id).unwrap_or(&0.0) + need > size * MEMORY_SHARE);
-        if let Some((id, size)) = full {
-            let free = Bytes((size * MEMORY_SHARE - used.get(id).unwrap_or(&0.0)).max(0.0));
-            let reason = format!("memory: it needs {}, {free} of {id} are left for it", candidate.case.footprint);
-            removed.insert(candidate.case.id.clone(), reason);
-            continue;
-        }
-        for (id, _) in pools {
-            *used.entry(id).or_default() += need;
-        }
-    }
-    removed
-}
-
-/// The memory a device draws from: its own, or the host's for CPU-type devices.
-fn pool(id: &DeviceId, inventory: &Inventory) -> (DeviceId, f64) {
-    let own = inventory.device(id);
-    let host = || inventory.devices.iter().find(|d| d.id.backend == BackendId::Host);
-    let device = match own.map(|d| d.kind) {
-        Some(DeviceKind::Cpu) => host().or(own),
-        _ => own,
-    };
-    device.map_or((id.clone(), 0.0), |d| (d.id.clone(), d.memory.get()))
 }
 
 #[cfg(test)]

@@ -1,0 +1,58 @@
+//! Device memory. Prepared cases stay resident as long as there is room; the runner gives up the least recently
+//! used one for the next. What cannot fit alone is not planned; what cannot stay costs its preparation again in
+//! every round.
+
+use std::collections::BTreeMap;
+
+use super::Candidate;
+use crate::record::{BackendId, Case, DeviceId, DeviceKind, Inventory};
+use crate::unit::Bytes;
+
+/// Share of a GPU's memory that prepared cases may hold together, as the runner has it.
+const DEVICE_SHARE: f64 = 0.8;
+/// The same of the host's usable memory, for all CPU-type devices together.
+const HOST_SHARE: f64 = 0.5;
+
+/// Memory that devices draw from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Pool {
+    Host,
+    Device(DeviceId),
+}
+
+/// Why a case does not fit into a device of its, even alone.
+pub fn too_large(candidate: &Candidate, inventory: &Inventory) -> Option<String> {
+    let need = Bytes(held(&candidate.case));
+    let allowed = candidate.case.devices.iter().map(|d| (d, pool(d, inventory).1));
+    let (device, room) = allowed.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    (need.get() > room).then(|| format!("memory: it needs {need}, {device} has {} for it", Bytes(room)))
+}
+
+/// Cases whose pools cannot hold all of `cases`: visited in turn, each finds itself given up for the others.
+pub fn evicted<'c>(cases: &[&'c Case], inventory: &Inventory) -> Vec<&'c Case> {
+    let mut used: BTreeMap<Pool, (f64, f64)> = BTreeMap::new();
+    for (case, device) in cases.iter().flat_map(|c| c.devices.iter().map(move |d| (c, d))) {
+        let (pool, room) = pool(device, inventory);
+        let entry = used.entry(pool).or_insert((0.0, room));
+        *entry = (entry.0 + held(case), entry.1.min(room));
+    }
+    let full = |device: &DeviceId| used.get(&pool(device, inventory).0).is_some_and(|(need, room)| need > room);
+    cases.iter().copied().filter(|c| c.devices.iter().any(full)).collect()
+}
+
+/// What a prepared case holds: a neighbour in another process prepares it a second time.
+fn held(case: &Case) -> f64 {
+    let copies = if case.blocks_per_round > 1 { 2.0 } else { 1.0 };
+    copies * case.footprint.get()
+}
+
+/// Where a device's memory comes from, and how much of it cases may hold.
+fn pool(id: &DeviceId, inventory: &Inventory) -> (Pool, f64) {
+    let Some(device) = inventory.device(id) else { return (Pool::Device(id.clone()), 0.0) };
+    let size = device.memory.get();
+    if device.kind != DeviceKind::Cpu && id.backend != BackendId::Host {
+        return (Pool::Device(id.clone()), DEVICE_SHARE * size);
+    }
+    let usable = inventory.host.memory_usable.get();
+    (Pool::Host, HOST_SHARE * if usable > 0.0 { size.min(usable) } else { size })
+}
