@@ -18,7 +18,7 @@ use crate::backend::{Device, DeviceError, Place, RawBuffer, Stream};
 use crate::record::{
     Better, Ceiling, DeviceInfo, Engine, Exclusive, MetricId, Observed, Params, Verified, Vocabulary, VocabularyEntry,
 };
-use crate::unit::{Bytes, Unit};
+use crate::unit::{Bytes, Seconds, Unit};
 
 /// The registry. A test compares it with the files of this folder.
 pub const ALL: &[&dyn Benchmark] = &[
@@ -161,12 +161,12 @@ pub trait Benchmark: Sync {
         false
     }
     /// Rough time for allocation, data, compilation and first check, for the planner.
-    fn prepare_estimate(&self, _device: &DeviceInfo, _params: &Params) -> crate::unit::Seconds {
-        crate::unit::Seconds(0.3)
+    fn prepare_estimate(&self, _device: &DeviceInfo, _params: &Params) -> Seconds {
+        Seconds(0.3)
     }
     /// Rough time that checking costs in each round, beside the block itself, for the planner.
-    fn verify_estimate(&self, _device: &DeviceInfo, _params: &Params) -> crate::unit::Seconds {
-        crate::unit::Seconds(0.05)
+    fn verify_estimate(&self, _device: &DeviceInfo, _params: &Params) -> Seconds {
+        Seconds(0.05)
     }
     /// Allocates, generates data, builds kernels, plans; everything that is not timed.
     fn prepare<'d>(&self, context: &Context<'d>, params: &Params) -> Result<Box<dyn Workload + 'd>, DeviceError>;
@@ -255,6 +255,10 @@ pub trait Workload {
     /// Conditions worth stating beside the result.
     fn conditions(&self) -> BTreeMap<String, Observed<String>> {
         BTreeMap::new()
+    }
+    /// A sample shorter than this says little, because work needs time to get going and to drain (storage).
+    fn least_sample(&self) -> Seconds {
+        Seconds(0.0)
     }
     /// Most iterations one sample may hold (storage: what fits the files; else unlimited).
     fn max_iterations(&self) -> u64 {

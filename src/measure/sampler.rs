@@ -100,10 +100,11 @@ pub struct Sampler<'a> {
 }
 
 impl Sampler<'_> {
-    /// Iterations of one sample of at least [`SAMPLE`] (or of `block`, if that is shorter), and its length.
+    /// Iterations of one sample of at least [`SAMPLE`] or what the workload needs (or of `block`, if that is
+    /// shorter), and its length.
     /// The first iteration warms up and is not used.
     pub fn calibrate(&mut self, block: Seconds) -> Result<(u64, Seconds), Fault> {
-        let target = SAMPLE.get().min(block.get());
+        let target = SAMPLE.get().max(self.workload.least_sample().get()).min(block.get());
         let most = self.workload.max_iterations().clamp(1, 1 << 40);
         self.run(1)?;
         let mut iterations = 1;
