@@ -11,6 +11,7 @@ mod gemm;
 mod kernels;
 mod memory;
 mod pool;
+pub mod sensors;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -24,7 +25,7 @@ use self::memory::Mapping;
 use self::pool::{Pin, Pool};
 use super::{
     Arg, Backend, Clock, Device, DeviceError, GemmPlan, GemmProblem, Launch, Place, Probe, RawBuffer, RawGemm,
-    RawKernel, Stream, TimingEvent,
+    RawKernel, Stream, TimingEvent, Sensors,
 };
 use crate::kernel::{KernelId, READ_LANES};
 use crate::record::{BackendId, BackendState, DataType, DeviceId, DeviceInfo, DeviceKind, WorkScale};
@@ -52,6 +53,10 @@ impl Backend for Host {
             return Err(DeviceError::Unsupported(format!("{device}: the host is one device, {}", info.id)));
         }
         Ok(Box::new(HostDevice::new(info, cores)?))
+    }
+
+    fn sensors(&self) -> Option<Box<dyn Sensors>> {
+        Some(Box::new(sensors::MachineSensors::new(Path::new("/"))))
     }
 }
 
