@@ -233,8 +233,10 @@ mod tests {
     #[test]
     fn every_combination_uses_parameters_that_its_benchmarks_have() {
         let device = device(Some(Bytes::mib(40)));
-        for victim in LOADS {
-            for aggressor in LOADS {
+        // All but the arithmetic load, whose benchmark has tests of its own.
+        let loads = &LOADS[1..];
+        for victim in loads {
+            for aggressor in loads {
                 let sides = Side::both(&params(victim, aggressor), &device).unwrap();
                 for side in &sides {
                     for (name, value) in &side.params.0 {
