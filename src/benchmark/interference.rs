@@ -83,9 +83,7 @@ impl Side {
                 let half = (cache.count() / 2 / 4096 * 4096).max(4096) as u64;
                 (&MemoryBandwidth, word("op", "read").with("size", Value::Size(half)))
             }
-            Some("transfer") => {
-                (&HostLink, word("direction", "h2d").with("memory", Value::Word("pinned".to_owned())))
-            }
+            Some("transfer") => (&HostLink, word("direction", "h2d").with("memory", Value::Word("pinned".to_owned()))),
             Some(other) => return Err(format!("{role} is one of {}, not \"{other}\"", LOADS.join(", "))),
             None => return Err(format!("{role} is missing: one of {}", LOADS.join(", "))),
         };

@@ -25,7 +25,7 @@ use self::memory::Mapping;
 use self::pool::{Pin, Pool};
 use super::{
     Arg, Backend, Clock, Device, DeviceError, GemmPlan, GemmProblem, Launch, Place, Probe, RawBuffer, RawGemm,
-    RawKernel, Stream, TimingEvent, Sensors,
+    RawKernel, Sensors, Stream, TimingEvent,
 };
 use crate::kernel::{KernelId, READ_LANES};
 use crate::record::{BackendId, BackendState, DataType, DeviceId, DeviceInfo, DeviceKind, WorkScale};
