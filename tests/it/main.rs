@@ -6,6 +6,8 @@
 mod component;
 mod conformance;
 mod files;
+mod measuring;
+mod process;
 mod records;
 mod report;
 mod words;
