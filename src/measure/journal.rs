@@ -72,6 +72,8 @@ pub enum Entry {
     Check {
         /// case
         case: CaseId,
+        /// of the neighbour's work instead of the case's own
+        aggressor: bool,
         /// what it said
         checked: Checked,
     },

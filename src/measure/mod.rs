@@ -29,7 +29,7 @@ pub use clock::{boot_id, new_run_id, utc_now};
 pub use journal::{JOURNAL, JournalError, write_atomically};
 pub use process::Launcher;
 pub use progress::compose;
-pub use supervisor::{Deadlines, RECORD, write_record};
+pub use supervisor::{Deadlines, RECORD};
 
 use sha2::{Digest, Sha256};
 

@@ -97,14 +97,17 @@ impl CaseProgress {
         check.worst = check.worst.max(clocks.disagreement);
     }
 
-    fn add_check(&mut self, checked: Checked) {
+    /// A wrong neighbour makes the case wrong; only the case's own check speaks for its blocks.
+    fn add_check(&mut self, checked: Checked, aggressor: bool) {
         self.checks.push(checked.verified.clone());
         self.worst = match (self.worst, checked.worst) {
             (Some(a), Some(b)) => Some(a.max(b)),
             (a, b) => a.or(b),
         };
-        self.unchecked.clear();
-        self.last = Some(checked);
+        if !aggressor {
+            self.unchecked.clear();
+            self.last = Some(checked);
+        }
     }
 
     /// Copies the primary blocks from `from_round` on into a series of sustained state.
@@ -252,7 +255,7 @@ impl Progress {
                     clocks.iter().for_each(|k| c.add_clocks(k));
                 });
             }
-            Entry::Check { case, checked } => self.with(&case, |c| c.add_check(checked)),
+            Entry::Check { case, aggressor, checked } => self.with(&case, |c| c.add_check(checked, aggressor)),
             Entry::Condition { case, name, value } => self.with(&case, |c| {
                 c.conditions.insert(name, value);
             }),
@@ -388,7 +391,7 @@ mod tests {
             ceiling: None,
             conditions: BTreeMap::new(),
         };
-        Entry::Check { case: case.clone(), checked }
+        Entry::Check { case: case.clone(), aggressor: false, checked }
     }
 
     /// A whole run of two cases: the second fails in its second round.

@@ -6,6 +6,7 @@
 mod component;
 mod conformance;
 mod files;
+mod journal;
 mod measuring;
 mod process;
 mod records;

@@ -32,8 +32,7 @@ pub fn host() -> DeviceId {
 
 /// A case that writes a small array on the host.
 pub fn case(op: &str) -> Case {
-    let params =
-        Params::default().with("op", Value::Word(op.to_owned())).with("size", Value::Size(4 << 20));
+    let params = Params::default().with("op", Value::Word(op.to_owned())).with("size", Value::Size(4 << 20));
     let id = CaseId::new("memory_bandwidth", &params, &[host()]);
     Case {
         slot: id.0.clone(),

@@ -261,7 +261,7 @@ impl<'o> Supervisor<'o> {
 ///
 /// # Errors
 /// [`MeasureError::Write`] with the path.
-pub fn write_record(folder: &std::path::Path, record: &Record) -> Result<(), MeasureError> {
+fn write_record(folder: &std::path::Path, record: &Record) -> Result<(), MeasureError> {
     let path = folder.join(RECORD);
     let bytes = serde_json::to_vec(record).map_err(|e| MeasureError::Write { path: path.clone(), source: e.into() })?;
     write_atomically(&path, &bytes)

@@ -278,36 +278,46 @@ impl Supervisor<'_> {
         self.memory.holds(case) && matches!(self.state(case).standing, Standing::Open | Standing::Closed)
     }
 
-    /// Checks the prepared cases of `group` that are not broken, in turns where they share a worker.
+    /// Checks the prepared cases of `group` that are not broken, in turns where they share a worker. The work of
+    /// aggressors must be right too.
     pub(super) fn verify(&mut self, group: &[usize], when: When) -> Result<(), MeasureError> {
-        let mut rest: Vec<usize> = group.iter().copied().filter(|&c| self.can_be_checked(c)).collect();
         self.charge(Account::Idle);
-        while !rest.is_empty() {
-            let mut turn: Vec<usize> = Vec::new();
-            rest.retain(|&case| {
-                let taken = turn.iter().any(|&t| self.cases[t].devices == self.cases[case].devices);
-                if !taken {
-                    turn.push(case);
-                }
-                taken
-            });
-            turn.retain(|&c| self.can_be_checked(c));
-            let asks = turn.iter().map(|&case| Ask {
-                case,
-                aggressor: false,
-                request: Request::Verify { case: self.cases[case].id.clone(), when },
-                estimate: self.cases[case].estimate.round,
-            });
-            let begun = self.clock.now();
-            let replies = self.ask(asks.collect(), "checking its results")?;
-            let cost = between(begun, self.clock.now());
-            for (case, reply) in turn.into_iter().zip(replies) {
-                if let Some(Reply::Checked(checked)) = reply {
-                    self.facts.entry(case).and_modify(|f| f.verify = cost);
-                    self.note(Entry::Check { case: self.cases[case].id.clone(), checked })?;
-                }
+        for aggressor in [true, false] {
+            let concerned = |c: &usize| !aggressor || has_aggressor(&self.cases[*c]);
+            let mut rest: Vec<usize> = group.iter().copied().filter(concerned).collect();
+            while !rest.is_empty() {
+                let mut turn: Vec<usize> = Vec::new();
+                rest.retain(|&case| {
+                    let taken = turn.iter().any(|&t| self.cases[t].devices == self.cases[case].devices);
+                    if !taken {
+                        turn.push(case);
+                    }
+                    taken
+                });
+                turn.retain(|&c| self.can_be_checked(c));
+                self.verify_together(&turn, aggressor, when)?;
             }
-            self.charge(Account::Verify);
+        }
+        self.charge(Account::Verify);
+        Ok(())
+    }
+
+    /// One check each of cases that are on different workers.
+    fn verify_together(&mut self, turn: &[usize], aggressor: bool, when: When) -> Result<(), MeasureError> {
+        let asks = turn.iter().map(|&case| Ask {
+            case,
+            aggressor,
+            request: Request::Verify { case: self.cases[case].id.clone(), when },
+            estimate: self.cases[case].estimate.round,
+        });
+        let begun = self.clock.now();
+        let replies = self.ask(asks.collect(), "checking its results")?;
+        let cost = between(begun, self.clock.now());
+        for (&case, reply) in turn.iter().zip(replies) {
+            if let Some(Reply::Checked(checked)) = reply {
+                self.facts.entry(case).and_modify(|f| f.verify = cost);
+                self.note(Entry::Check { case: self.cases[case].id.clone(), aggressor, checked })?;
+            }
         }
         Ok(())
     }

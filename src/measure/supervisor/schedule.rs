@@ -141,9 +141,7 @@ impl Memory {
     }
 
     fn use_of(&self, case: &Case, pool: &Pool) -> f64 {
-        // The aggressor prepares the case a second time.
-        let copies = if has_aggressor(case) { 2.0 } else { 1.0 };
-        if self.pools(case).contains(&pool) { copies * case.footprint.get() } else { 0.0 }
+        if self.pools(case).contains(&pool) { case.footprint.get() } else { 0.0 }
     }
 }
 
