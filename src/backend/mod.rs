@@ -180,6 +180,8 @@ pub trait Device: Send + Sync {
     fn stream(&self) -> Result<Box<dyn Stream + '_>, DeviceError>;
     /// Told before a block; see [`Companion`].
     fn companions(&self, _others: &[Companion]) {}
+    /// Told once in the process that plays the neighbour of interference cases. Real devices ignore it.
+    fn play_neighbour(&self) {}
     /// Sensor readings that only this process can make, since the last call (simulated devices; in-kernel clocks).
     fn readings(&self) -> Vec<Reading> {
         Vec::new()

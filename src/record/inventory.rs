@@ -142,14 +142,16 @@ pub struct PciIdentity {
 }
 
 /// By how much a simulated device divides sizes so that its results can really be computed. All ones on
-/// real devices.
+/// real devices. Callers divide before they allocate or launch and state their work undivided; the device
+/// multiplies again for its timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkScale {
-    /// Divisor of each GEMM edge.
+    /// Divisor of each GEMM edge (and so of matrix buffers by its square).
     pub edge: u32,
-    /// Divisor of buffer sizes.
+    /// Divisor of the size of memory, copy and latency buffers and of the element count `n` of their kernels.
+    /// Lanes and `hops` are not divided.
     pub bytes: u32,
-    /// Divisor of loop counts in arithmetic kernels.
+    /// Divisor of the `iterations` of arithmetic kernels; their lanes and output are not divided.
     pub iterations: u32,
 }
 

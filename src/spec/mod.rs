@@ -16,6 +16,8 @@ pub use derive::{OpsTable, Problem, TOLERANCE, ceiling_operations, check, covera
 pub use lookup::{LookupKey, Match, MatchedBy, Resolution};
 pub use parse::ParseError;
 
+pub(crate) use lookup::nearest;
+
 use crate::unit::{Quantity, Unit};
 
 /// How a figure is known.
