@@ -138,17 +138,17 @@ pub fn gemm(
     match data_type {
         DataType::Fp64 => {
             let read = |d: &[u8]| d.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect::<Vec<_>>();
-            let product = multiply(edges, &read(a), &read(b), 1.0);
+            let product = multiply(edges, &read(a), &read(b));
             fill(c, |i| spoil(i, product[i]).to_le_bytes());
         }
         DataType::Int8 => {
             // Sums of products of bytes are exact in double.
             let read = |d: &[u8]| d.iter().map(|b| f64::from(*b as i8)).collect::<Vec<_>>();
-            let product = multiply(edges, &read(a), &read(b), 1.0);
+            let product = multiply(edges, &read(a), &read(b));
             fill(c, |i| (spoil(i, product[i]) as i64 as i32).to_le_bytes());
         }
         _ => {
-            let product = multiply(edges, &singles(data_type, a), &singles(data_type, b), 1.0);
+            let product = multiply(edges, &singles(data_type, a), &singles(data_type, b));
             let product = |i: usize| spoil(i, f64::from(product[i])) as f32;
             match data_type {
                 DataType::Fp16 => fill(c, |i| f16::from_f32(product(i)).to_le_bytes()),
@@ -161,36 +161,33 @@ pub fn gemm(
 }
 
 /// `A · Bᵀ` in the arithmetic of `T`, on one thread: other simulated devices compute at the same time.
-fn multiply<T: Copy + Default + 'static>([m, n, k]: [usize; 3], a: &[T], b: &[T], one: T) -> Vec<T> {
-    assert!(a.len() == m * k && b.len() == n * k, "lengths were checked before");
-    let mut c = vec![T::default(); m * n];
-    let (row_of_inputs, row_of_c) = (k as isize, n as isize);
-    // SAFETY: strides and edges stay within `a` (m×k), `b` (n×k, read transposed) and `c` (m×n, ours alone);
-    // `T` is f32 or f64, which the crate supports.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            c.as_mut_ptr(),
-            1,
-            row_of_c,
-            false,
-            a.as_ptr(),
-            1,
-            row_of_inputs,
-            b.as_ptr(),
-            row_of_inputs,
-            1,
-            T::default(),
-            one,
-            false,
-            false,
-            false,
-            gemm::Parallelism::None,
-        );
+fn multiply<T>([m, n, k]: [usize; 3], a: &[T], b: &[T]) -> Vec<T>
+where
+    T: Copy + Default + std::ops::Mul<Output = T> + std::ops::AddAssign + std::iter::Sum,
+{
+    let mut c = Vec::with_capacity(m * n);
+    for row in a.chunks_exact(k) {
+        c.extend(b.chunks_exact(k).map(|column| dot(row, column)));
     }
     c
+}
+
+/// Sixteen partial sums, so that the compiler can use vectors.
+fn dot<T>(a: &[T], b: &[T]) -> T
+where
+    T: Copy + Default + std::ops::Mul<Output = T> + std::ops::AddAssign + std::iter::Sum,
+{
+    let mut sums = [T::default(); 16];
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
+    for (a, b) in a.iter().zip(b) {
+        for i in 0..16 {
+            sums[i] += a[i] * b[i];
+        }
+    }
+    for (i, (x, y)) in a_rest.iter().zip(b_rest).enumerate() {
+        sums[i] += *x * *y;
+    }
+    sums.into_iter().sum()
 }
 
 /// Inputs as single: exact for every narrower type.

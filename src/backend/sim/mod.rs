@@ -11,7 +11,10 @@
 mod compute;
 mod describe;
 mod device;
+mod launch;
 mod model;
+mod state;
+mod stream;
 
 use std::collections::BTreeMap;
 
