@@ -31,6 +31,9 @@ pub const MESSAGES: &[(&str, &[&str])] = &[
     ("finding.evidence.device", &["name"]),
     ("finding.evidence.notice", &["name"]),
     ("finding.evidence.sensor", &["name"]),
+    ("finding.fewer_lanes.ask", &[]),
+    ("finding.fewer_lanes.observed", &["expected", "lanes"]),
+    ("finding.fewer_lanes.why", &[]),
     ("finding.fewer_units.ask", &[]),
     ("finding.fewer_units.observed", &["about", "other", "says"]),
     ("finding.fewer_units.why", &[]),
@@ -198,3 +201,49 @@ pub const MESSAGES: &[(&str, &[&str])] = &[
     ("share.figure", &["figure", "model"]),
     ("share.fma_peak", &[]),
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn texts(language: &str) -> BTreeMap<String, String> {
+        let path = format!("{}/report-templates/locales/{language}.toml", env!("CARGO_MANIFEST_DIR"));
+        toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_message_has_words_with_its_arguments_in_both_languages() {
+        for language in ["en", "zh-CN"] {
+            let texts = texts(language);
+            for (id, args) in MESSAGES {
+                let text = texts.get(*id).unwrap_or_else(|| panic!("{language}: {id}"));
+                let mut used: Vec<&str> = text.split('{').skip(1).filter_map(|p| Some(p.split_once('}')?.0)).collect();
+                used.sort_unstable();
+                used.dedup();
+                assert_eq!(used, *args, "{language}: {id}");
+            }
+        }
+    }
+
+    #[test]
+    fn headlines_are_at_most_25_words() {
+        for (id, text) in texts("en").iter().filter(|(id, _)| id.starts_with("judge.headline.")) {
+            // A metric with its parameters is up to four words, a short reason up to twelve.
+            let filled = text.replace("{what}", "a b c d").replace("{reason}", "a b c d e f g h i j k l");
+            assert!(filled.split_whitespace().count() <= 25, "{id}");
+        }
+    }
+
+    #[test]
+    fn words_are_neutral() {
+        for (language, words) in
+            [("en", &["fake", "fraud", "cheat", "oversold"][..]), ("zh-CN", &["虚标", "造假", "欺诈", "缩水"])]
+        {
+            for (id, text) in texts(language).iter().filter(|(id, _)| MESSAGES.iter().any(|(m, _)| m == id)) {
+                assert!(words.iter().all(|w| !text.to_lowercase().contains(w)), "{language}: {id}");
+            }
+        }
+    }
+}

@@ -52,7 +52,7 @@ fn distinct_gpus<'a>(facts: &Facts<'a>) -> Vec<&'a DeviceInfo> {
         // Devices of two backends that show neither UUID nor address cannot be told apart: the larger list counts.
         let is_other_view =
             |d: &&DeviceInfo| d.id.backend != gpu.id.backend && d.id.index == gpu.id.index && d.name == gpu.name;
-        if !distinct.iter().any(|d| is_same(d, gpu)) && !distinct.iter().any(|d| is_other_view(d)) {
+        if !distinct.iter().any(|d| is_same(d, gpu)) && !distinct.iter().any(is_other_view) {
             distinct.push(gpu);
         }
     }
@@ -100,7 +100,8 @@ fn identity_limit(facts: &Facts<'_>, value: f64) -> Option<Limit> {
 /// The offer's model on one GPU.
 fn model(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<Draft> {
     let wanted = facts.offer?.model.as_deref()?;
-    let mut draft = Draft::fact(format!("model/{}", gpu.id), "identity", "model", &[gpu.id.clone()], Class::Gate);
+    let mut draft =
+        Draft::fact(format!("model/{}", gpu.id), "identity", "model", std::slice::from_ref(&gpu.id), Class::Gate);
     draft.requirement.limit = identity_limit(facts, 1.0);
     let reason = |id: &str| Some(Message::new(id).with("sold", wanted).with("found", gpu.name.as_str()));
     let candidates: Vec<&str> = match facts.table.resolve(wanted) {
@@ -130,7 +131,8 @@ fn model(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<Draft> {
 /// The offer's memory size on one GPU.
 fn memory(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<Draft> {
     let sold = facts.offer?.memory?;
-    let mut draft = Draft::fact(format!("memory/{}", gpu.id), "identity", "memory", &[gpu.id.clone()], Class::Gate);
+    let mut draft =
+        Draft::fact(format!("memory/{}", gpu.id), "identity", "memory", std::slice::from_ref(&gpu.id), Class::Gate);
     draft.requirement.unit = Unit::Byte;
     draft.requirement.limit = identity_limit(facts, sold.0 * MEMORY_VISIBLE);
     let per_device = facts.spec(gpu).map_or(1.0, |s| f64::from(s.devices_per_package.max(1)));
@@ -149,7 +151,7 @@ fn quantity(bytes: Bytes) -> Quantity {
 /// Name, ids, units and memory of one GPU agree: a gate, failed only where the offer names the model.
 fn consistency(facts: &Facts<'_>, gpu: &DeviceInfo) -> Draft {
     let id = format!("consistent/{}", gpu.id);
-    let mut draft = Draft::fact(id, "identity", "consistent", &[gpu.id.clone()], Class::Gate);
+    let mut draft = Draft::fact(id, "identity", "consistent", std::slice::from_ref(&gpu.id), Class::Gate);
     draft.requirement.limit = Some(Limit {
         value: 0.0,
         basis: Basis { kind: BasisKind::Identity, source: "no contradiction between sources".to_owned() },

@@ -50,43 +50,76 @@ fn fastest<'f, 'a>(facts: &'f Facts<'a>, device: &DeviceId) -> Option<(&'f CaseF
     rates.max_by(|a, b| a.2.total_cmp(&b.2)).map(|(c, s, _)| (c, s))
 }
 
-/// Half the raw rate is what a link of half the width could carry: a healthy link must show more. Graded, because the
-/// figures of links are rarely the vendor's own.
+/// Lanes in use under load as a sensor shows them, and those of the model, where both are known. Links may narrow when
+/// idle, so the widest reading counts.
+fn lanes(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<(f64, f64)> {
+    let seen = facts.values(&gpu.id.to_string(), "link_width").into_iter().reduce(f64::max).filter(|w| *w >= 1.0)?;
+    Some((seen, facts.spec(gpu)?.device_value("pcie_lanes")?))
+}
+
+/// Two graded requirements, because the figures of links are rarely the vendor's own. Half the raw rate is what a link
+/// of half the width could carry: a healthy link must show more. And the lanes themselves, where a sensor shows them.
 fn requirements(facts: &Facts<'_>) -> Vec<Draft> {
-    let of_device = |gpu: &DeviceInfo| {
+    let by_rate = |gpu: &DeviceInfo| {
         let half = raw_rate(facts, gpu)? / 2.0;
         let (case, series) = fastest(facts, &gpu.id)?;
-        let bound = limit(
-            half,
-            BasisKind::Identity,
-            format!("half the raw rate of the model's link, specs/{}", gpu.spec.as_deref()?),
-        );
+        let source = format!("half the raw rate of the link of {}", gpu.spec.as_deref()?);
+        let bound = limit(half, BasisKind::Identity, source);
         let mut draft = Draft::of_series("link-width", facts, case, series, Class::Graded, bound, CAP);
         draft.requirement.id = format!("link-width/{}", gpu.id);
         Some(draft)
     };
-    facts.gpus().filter_map(of_device).collect()
+    let by_sensor = |gpu: &DeviceInfo| {
+        let (seen, expected) = lanes(facts, gpu)?;
+        let id = format!("link-lanes/{}", gpu.id);
+        let mut draft = Draft::fact(id, "link", "link_width", std::slice::from_ref(&gpu.id), Class::Graded);
+        draft.requirement.limit = limit(expected, BasisKind::Identity, format!("lanes of {}", gpu.spec.as_deref()?));
+        Some(match seen >= expected {
+            true => draft.with(Status::Pass, None),
+            false => draft.with(Status::Fail, None),
+        })
+    };
+    facts.gpus().flat_map(|gpu| by_sensor(gpu).into_iter().chain(by_rate(gpu))).collect()
 }
 
 fn findings(facts: &Facts<'_>, requirements: &[Requirement]) -> Vec<Finding> {
-    let narrow = |gpu: &DeviceInfo| {
-        let id = format!("link-width/{}", gpu.id);
-        let own =
-            requirements.iter().find(|r| r.id == id && matches!(r.status, Status::Fail | Status::ConditionalFail))?;
-        let raw = raw_rate(facts, gpu)?;
-        let rate = own.measured?.median;
-        let (case, _) = fastest(facts, &gpu.id)?;
-        let mut f = finding("GA-LINK-01", "narrow_link", std::slice::from_ref(&gpu.id), FixBy::Provider)
-            .arg("rate", Quantity { value: rate, unit: Unit::BytePerSecond })
-            .arg("raw", Quantity { value: raw, unit: Unit::BytePerSecond })
-            .arg("share", Argument::Ratio(rate / raw))
-            .see_case(case)
-            .see(facts.device_pointer(&gpu.id), "device", gpu.id.to_string())
-            .explains(requirements, |r| r.domain == "link" && r.devices.contains(&gpu.id));
-        if let Some(text) = facts.record.telemetry.states.get(&format!("{}.link", gpu.id)).and_then(|s| s.value()) {
-            f = f.see("/telemetry/states", "sensor", text.clone());
-        }
-        Some(f.rule_out(facts, &gpu.id))
-    };
-    facts.gpus().filter_map(narrow).collect()
+    facts
+        .gpus()
+        .filter_map(|gpu| fewer_lanes(facts, requirements, gpu).or_else(|| slow(facts, requirements, gpu)))
+        .collect()
+}
+
+/// The sensor shows fewer lanes than the model has.
+fn fewer_lanes(facts: &Facts<'_>, requirements: &[Requirement], gpu: &DeviceInfo) -> Option<Finding> {
+    let (seen, expected) = lanes(facts, gpu).filter(|(seen, expected)| seen < expected)?;
+    let mut f = finding("GA-LINK-01", "fewer_lanes", std::slice::from_ref(&gpu.id), FixBy::Provider)
+        .arg("lanes", seen as u64)
+        .arg("expected", expected as u64)
+        .see_sensor(facts, &gpu.id.to_string(), "link_width")
+        .effect(1.0 - seen / expected)
+        .rule_out(facts, &gpu.id)
+        .explains(requirements, |r| r.domain == "link" && r.devices.contains(&gpu.id));
+    if let Some((case, _)) = fastest(facts, &gpu.id) {
+        f = f.see_case(case);
+    }
+    Some(f)
+}
+
+/// Transfers are so slow that half the width would do.
+fn slow(facts: &Facts<'_>, requirements: &[Requirement], gpu: &DeviceInfo) -> Option<Finding> {
+    let id = format!("link-width/{}", gpu.id);
+    let is_short = |r: &&Requirement| r.id == id && matches!(r.status, Status::Fail | Status::ConditionalFail);
+    let rate = requirements.iter().find(is_short)?.measured?.median;
+    let raw = raw_rate(facts, gpu)?;
+    let (case, _) = fastest(facts, &gpu.id)?;
+    let bytes = |value: f64| Quantity { value, unit: Unit::BytePerSecond };
+    let f = finding("GA-LINK-01", "narrow_link", std::slice::from_ref(&gpu.id), FixBy::Provider)
+        .arg("rate", bytes(rate))
+        .arg("raw", bytes(raw))
+        .arg("share", Argument::Ratio(rate / raw))
+        .see_case(case)
+        .see(facts.device_pointer(&gpu.id), "device", gpu.id.to_string())
+        .rule_out(facts, &gpu.id)
+        .explains(requirements, |r| r.domain == "link" && r.devices.contains(&gpu.id));
+    Some(f)
 }

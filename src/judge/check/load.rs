@@ -28,10 +28,9 @@ fn unexplained_memory(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<f64> {
     if facts.record.notices.iter().any(has_visible) {
         return None;
     }
-    // Buffers are divided on simulated devices; whatever is planned counts as ours.
+    // Whatever is planned counts as ours, prepared or not: what remains is surely not.
     let own = facts.record.plan.cases.iter().filter(|c| c.devices.contains(&gpu.id)).map(|c| c.footprint.0);
-    let scale = f64::from(gpu.scale.bytes.max(1));
-    let own: f64 = own.sum::<f64>() / scale;
+    let own: f64 = own.sum();
     (used - own > UNEXPLAINED_MEMORY).then_some(used - own)
 }
 

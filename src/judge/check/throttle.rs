@@ -35,7 +35,7 @@ const THERMAL_BITS: u64 = 0x20 | 0x40;
 pub struct Clocks {
     /// Median over blocks of matrix products.
     pub held: f64,
-    /// Highest the device reports.
+    /// Highest the device reports, or the one its matrix rates are quoted at where that is lower.
     pub highest: f64,
 }
 
@@ -48,7 +48,9 @@ pub fn clocks(facts: &Facts<'_>, device: &DeviceId) -> Option<Clocks> {
         held = facts.values(&device.to_string(), "clock");
     }
     let info = facts.device(device)?;
-    let clocks = Clocks { held: stats::median(&held), highest: info.clock_max?.0 };
+    // Matrix units are quoted at a lower clock than the rest on some models.
+    let quoted = facts.spec(info).and_then(|s| s.device_value("clock_tensor")).unwrap_or(f64::INFINITY);
+    let clocks = Clocks { held: stats::median(&held), highest: info.clock_max?.0.min(quoted) };
     (clocks.held > 0.0 && clocks.highest.is_finite()).then_some(clocks)
 }
 
@@ -74,12 +76,16 @@ fn of_device(facts: &Facts<'_>, requirements: &[Requirement], device: &DeviceId)
     }
     let power = stats::quantile(&facts.values(&source, "power"), 0.95);
     let default_limit = facts.device(device).and_then(|d| facts.spec(d)).and_then(|s| s.device_value("tdp"));
-    let is_below_limit = default_limit.map(|tdp| power < BELOW_LIMIT * tdp);
+    let set_limit = stats::median(&facts.values(&source, "power_limit"));
+    // The limit that is set, where it can be read; else what was drawn shows it.
+    let reached = if set_limit.is_finite() { set_limit } else { power };
+    let is_below_limit = default_limit.map(|tdp| reached < BELOW_LIMIT * tdp);
+    let is_at_limit = default_limit.is_some_and(|tdp| power >= BELOW_LIMIT * tdp);
     let is_hot = hottest.is_some_and(|t| t >= HOT);
     let topic = match () {
         () if by_heat || (is_hot && !by_power) => ("GA-THERM-01", "thermal"),
         // At its model's own limit a device is as fast as it was sold.
-        () if is_below_limit == Some(false) && by_power => return None,
+        () if is_below_limit == Some(false) && (by_power || is_at_limit) => return None,
         () if is_below_limit == Some(true) || by_power => ("GA-POWER-01", "power_cap"),
         () => ("GA-CLOCK-01", "low_clock"),
     };
@@ -89,13 +95,13 @@ fn of_device(facts: &Facts<'_>, requirements: &[Requirement], device: &DeviceId)
         .arg("highest", number(clocks.highest, Unit::Hertz))
         .arg("share", Argument::Ratio(clocks.held / clocks.highest));
     if topic.1 == "power_cap" {
-        f = f.arg("power", watts(power)).arg("limit", watts(default_limit.unwrap_or(f64::NAN)));
+        f = f.arg("power", watts(reached)).arg("limit", watts(default_limit.unwrap_or(f64::NAN)));
     }
     if topic.1 == "thermal" {
         f = f.arg("temperature", hottest.map_or(Argument::Text("–".to_owned()), |t| number(t, Unit::Celsius).into()));
     }
     f = f.effect(1.0 - clocks.held / clocks.highest).rule_out(facts, device);
-    for sensor in ["clock", "power", "temperature", "throttle"] {
+    for sensor in ["clock", "power", "power_limit", "temperature", "throttle"] {
         f = f.see_sensor(facts, &source, sensor);
     }
     Some(f.explains(requirements, |r| r.domain == "compute" && r.devices.contains(device)))

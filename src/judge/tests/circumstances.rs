@@ -1,0 +1,155 @@
+//! Clocks, load, heat, power, links and sensors.
+
+use super::*;
+
+#[test]
+fn a_clock_one_percent_off_makes_the_run_invalid() {
+    for (device, monotonic, worst) in
+        [(1.01, 1.0, 0.01), (0.99, 1.0, 0.0), (1.0, 1.0, 0.006), (1.0, 0.0, 0.0), (1.0, 1.0, f64::NAN)]
+    {
+        let mut record = node(1);
+        measured(&mut record, 0).clock_check = Some(crate::record::ClockCheck {
+            device: crate::unit::Seconds(device),
+            monotonic: crate::unit::Seconds(monotonic),
+            worst,
+        });
+        let a = judged(&record, Some(&offer(1)));
+        assert_eq!((a.verdict, a.validity), (Verdict::Inconclusive, Validity::Invalid));
+        assert!(codes(&a).contains(&"GA-CLOCK-02"));
+        assert_eq!(a.headline.id, "judge.headline.invalid");
+    }
+}
+
+#[test]
+fn load_of_the_renter_excuses_a_shortfall_and_voids_the_run() {
+    let mut record = node(1);
+    measured(&mut record, 0).series[0].blocks.iter_mut().for_each(|b| b.value *= 0.5);
+    let foreign = |share| Notice::ForeignProcess { device: gpu(0), name: "python".to_owned(), share };
+    record.notices = vec![foreign(0.4)];
+    let a = judged(&record, Some(&offer(1)));
+    assert_eq!((a.verdict, a.validity), (Verdict::Inconclusive, Validity::Invalid));
+    record.notices = vec![foreign(0.01)];
+    assert_eq!(judged(&record, Some(&offer(1))).verdict, Verdict::NotAccepted);
+}
+
+#[test]
+fn a_device_that_changed() {
+    let mut record = node(1);
+    let (before, after) = ("a".to_owned(), "b".to_owned());
+    record.notices = vec![Notice::DeviceChanged { device: gpu(0), before, after }];
+    assert_eq!(judged(&record, Some(&offer(1))).validity, Validity::Invalid);
+}
+
+#[test]
+fn nothing_checked_is_unchecked() {
+    let mut record = node(1);
+    for i in 0..2 {
+        measured(&mut record, i).clock_check = None;
+    }
+    let a = judged(&record, Some(&offer(1)));
+    assert_eq!((a.validity, a.validity_reasons.len()), (Validity::Unchecked, 2));
+    add_sensor(&mut record, "sim:0", "clock", Unit::Hertz, &[1.9e9]);
+    assert_eq!(judged(&record, Some(&offer(1))).validity, Validity::Valid);
+}
+
+#[test]
+fn power_cap_heat_and_unexplained_clocks() {
+    let slow = |power: f64, limit: f64, temperature: f64| {
+        let mut record = node(1);
+        for b in &mut measured(&mut record, 0).series[0].blocks {
+            (b.value, b.clock) = (b.value * 0.85, Some(Hertz(1.5e9)));
+        }
+        add_sensor(&mut record, "sim:0", "power", Unit::Watt, &[power; 5]);
+        add_sensor(&mut record, "sim:0", "power_limit", Unit::Watt, &[limit]);
+        add_sensor(&mut record, "sim:0", "temperature", Unit::Celsius, &[temperature; 5]);
+        record
+    };
+    for (power, limit, temperature, code) in [
+        (490.0, 490.0, 60.0, "GA-POWER-01"),
+        (490.0, f64::NAN, 60.0, "GA-POWER-01"),
+        (600.0, 700.0, 88.0, "GA-THERM-01"),
+        (500.0, 700.0, 60.0, "GA-CLOCK-01"),
+    ] {
+        let a = judged(&slow(power, limit, temperature), Some(&offer(1)));
+        let f = a.findings.iter().find(|f| f.code == code).unwrap_or_else(|| panic!("{code}: {:?}", codes(&a)));
+        // Matrix rates of this model are quoted at about 1.83 GHz.
+        assert!((f.effect.unwrap() - (1.0 - 1.5 / 1.83)).abs() < 2e-3, "{:?}", f.effect);
+        assert!(f.requirements.iter().any(|r| r.starts_with("compute-guarantee")));
+    }
+    // At the model's own limit a lower clock is what was sold.
+    let at_limit = judged(&slow(699.0, 700.0, 60.0), Some(&offer(1)));
+    for a in [at_limit, judged(&node(1), Some(&offer(1)))] {
+        assert!(!codes(&a).iter().any(|c| c.starts_with("GA-POWER") || c.starts_with("GA-CLOCK")), "{:?}", codes(&a));
+    }
+    // The throttle sensor names the reason where power alone would not.
+    let mut record = slow(690.0, 700.0, 70.0);
+    add_sensor(&mut record, "sim:0", "throttle", Unit::Count, &[0.0, 32.0]);
+    assert!(codes(&judged(&record, Some(&offer(1)))).contains(&"GA-THERM-01"));
+}
+
+#[test]
+fn a_link_of_half_the_width() {
+    let link = |rate: f64| {
+        let mut record = node(1);
+        let word = |w: &str| crate::record::Value::Word(w.to_owned());
+        let params = Params::default().with("direction", word("h2d")).with("memory", word("pinned"));
+        let m = measurement("host_link.rate", Unit::BytePerSecond, Better::Higher, &quiet(rate));
+        add(&mut record, "host_link", params, &gpu(0), Outcome::Measured(m));
+        judged(&record, Some(&offer(1)))
+    };
+    let narrow = link(26e9);
+    assert!(codes(&narrow).contains(&"GA-LINK-01"));
+    assert_eq!(narrow.verdict, Verdict::AcceptedWithReservations);
+    assert_eq!(find(&link(55e9), "link-width/sim:0").status, Status::Pass);
+    for (lanes, status) in [(8.0, Status::Fail), (16.0, Status::Pass)] {
+        let mut record = node(1);
+        add_sensor(&mut record, "sim:0", "link_width", Unit::Count, &[1.0, lanes]);
+        let a = judged(&record, Some(&offer(1)));
+        assert_eq!(find(&a, "link-lanes/sim:0").status, status);
+        assert_eq!(codes(&a).contains(&"GA-LINK-01"), status == Status::Fail);
+    }
+}
+
+#[test]
+fn sharing_is_a_gate_where_the_offer_says_dedicated() {
+    let mut record = node(1);
+    add_sensor(&mut record, "sim:0", "memory_used", Unit::Byte, &[9e9, 8.5e9]);
+    let mut offer = offer(1);
+    let a = judged(&record, Some(&offer));
+    assert_eq!(a.verdict, Verdict::AcceptedWithReservations);
+    assert!(codes(&a).contains(&"GA-LOAD-02"));
+    offer.dedicated = true;
+    assert_eq!(judged(&record, Some(&offer)).verdict, Verdict::Inconclusive);
+    record.telemetry.series[0].points.iter_mut().for_each(|p| p.value = 2.5e9);
+    assert_eq!(judged(&record, Some(&offer)).verdict, Verdict::Accepted);
+    record.telemetry.series.clear();
+    assert_eq!(find(&judged(&record, Some(&offer)), "sharing/sim:0").status, Status::NotTested);
+}
+
+#[test]
+fn a_neighbour_that_works_at_times() {
+    let mut record = node(1);
+    for i in 0..2 {
+        for (n, b) in measured(&mut record, i).series[0].blocks.iter_mut().enumerate() {
+            b.value *= if n % 3 == 0 { 0.6 } else { 1.0 };
+        }
+    }
+    let a = judged(&record, Some(&offer(1)));
+    assert!(codes(&a).contains(&"GA-LOAD-03"), "{:?}", codes(&a));
+    assert_ne!(a.verdict, Verdict::Accepted);
+}
+
+#[test]
+fn steal_is_graded_and_no_telemetry_is_said() {
+    let mut record = node(1);
+    add_sensor(&mut record, "machine", "steal", Unit::Ratio, &[0.1, 0.2]);
+    let a = judged(&record, Some(&offer(1)));
+    assert_eq!(a.verdict, Verdict::AcceptedWithReservations);
+    assert!(codes(&a).contains(&"GA-HOST-01") && codes(&a).contains(&"GA-TELE-01"));
+    let mut record = node(1);
+    record.notices = vec![Notice::NoTelemetry { reason: "permission denied".to_owned() }];
+    let a = judged(&record, Some(&offer(1)));
+    assert_eq!((a.verdict, codes(&a)), (Verdict::Accepted, vec!["GA-TELE-01"]));
+    record.notices = vec![Notice::BudgetSpent { cases: vec![CaseId("gemm[n=8192,type=fp16]@sim:0".to_owned())] }];
+    assert!(codes(&judged(&record, Some(&offer(1)))).contains(&"GA-TIME-02"));
+}

@@ -1,0 +1,88 @@
+//! Other things than were sold.
+
+use super::*;
+
+#[test]
+fn fewer_gpus_other_model_less_memory() {
+    let a = judged(&node(7), Some(&offer(8)));
+    assert_eq!((a.verdict, find(&a, "count").status), (Verdict::NotAccepted, Status::Fail));
+    let mut record = node(7);
+    record.inventory.host.pci_gpus = (0..8).filter_map(|i| h100(i).pci).collect();
+    assert_eq!(judged(&record, Some(&offer(8))).verdict, Verdict::Inconclusive);
+    let mut record = node(8);
+    record.inventory.selected.truncate(2);
+    assert_eq!(find(&judged(&record, Some(&offer(8))), "tested").status, Status::NotTested);
+    let mut other = offer(1);
+    other.model = Some("a100-sxm4-80gb".to_owned());
+    assert_eq!(find(&judged(&node(1), Some(&other)), "model/sim:0").status, Status::Fail);
+    other.model = Some("Imaginary 9000".to_owned());
+    assert_eq!(find(&judged(&node(1), Some(&other)), "model/sim:0").status, Status::Inconclusive);
+    let mut record = node(1);
+    record.inventory.devices[0].memory = Bytes(42e9);
+    let a = judged(&record, Some(&offer(1)));
+    assert_eq!((a.verdict, find(&a, "memory/sim:0").status), (Verdict::NotAccepted, Status::Fail));
+    assert!(codes(&a).contains(&"GA-MEM-01"));
+    assert_eq!(judged(&record, None).verdict, Verdict::Inconclusive);
+}
+
+#[test]
+fn one_gpu_seen_by_two_backends_is_one() {
+    let mut record = node(1);
+    let mut twin = h100(0);
+    twin.id = DeviceId::new(BackendId::Opencl, 0);
+    record.inventory.devices.push(twin);
+    assert_eq!(find(&judged(&record, Some(&offer(2))), "count").status, Status::Fail);
+}
+
+#[test]
+fn spoofed_names_fewer_units_and_disagreements() {
+    let mut record = node(1);
+    record.inventory.devices[0].name = "NVIDIA H200".to_owned();
+    for (offer, verdict) in [(Some(offer(1)), Verdict::NotAccepted), (None, Verdict::Inconclusive)] {
+        let a = judged(&record, offer.as_ref());
+        assert_eq!(a.verdict, verdict);
+        assert!(codes(&a).contains(&"GA-ID-01"), "{:?}", codes(&a));
+    }
+    let mut record = node(1);
+    record.inventory.devices[0].units = Some(114);
+    let a = judged(&record, Some(&offer(1)));
+    assert_eq!((a.verdict, find(&a, "consistent/sim:0").status), (Verdict::NotAccepted, Status::Fail));
+    let unit = a.findings.iter().find(|f| f.code == "GA-UNIT-01").unwrap();
+    assert!((unit.effect.unwrap() - 18.0 / 132.0).abs() < 1e-9);
+    let mut record = node(1);
+    record.inventory.disagreements.push(crate::record::Disagreement {
+        device: gpu(0),
+        about: "memory".to_owned(),
+        first: ("runtime".to_owned(), "85 GB".to_owned()),
+        second: ("sysfs".to_owned(), "80 GB".to_owned()),
+    });
+    let a = judged(&record, Some(&offer(1)));
+    assert_eq!(a.verdict, Verdict::Inconclusive);
+    assert!(codes(&a).contains(&"GA-ID-02"));
+}
+
+#[test]
+fn two_different_gpus() {
+    let mut record = node(2);
+    let d = &mut record.inventory.devices[1];
+    (d.name, d.spec) = ("NVIDIA H100 PCIe".to_owned(), Some("h100-pcie-80gb".to_owned()));
+    let mut offer = offer(2);
+    offer.model = None;
+    let a = judged(&record, Some(&offer));
+    assert!(codes(&a).contains(&"GA-ID-03"));
+    assert_eq!(find(&a, "uniform").status, Status::Fail);
+    assert_ne!(a.verdict, Verdict::Accepted);
+}
+
+#[test]
+fn a_gpu_that_is_asked_for_and_absent() {
+    let mut record = record(vec![host()]);
+    add_gemm(&mut record, &host().id, &quiet(1e9));
+    add_triad(&mut record, &host().id, &quiet(1e9));
+    assert_eq!(judged(&record, None).verdict, Verdict::Accepted);
+    assert_eq!(judged(&record, Some(&offer(1))).verdict, Verdict::NotAccepted);
+    let mut suite = suite();
+    suite.needs_gpu = true;
+    let a = judge(&record, &suite, None, table());
+    assert_eq!((a.verdict, find(&a, "gpu").status), (Verdict::Inconclusive, Status::NotTested));
+}

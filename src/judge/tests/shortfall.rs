@@ -1,0 +1,138 @@
+//! Values below a guarantee, a band or their peers; noise, drift and one-sided engines.
+
+use super::*;
+
+#[test]
+fn a_broken_guarantee_is_not_accepted_with_its_shortfall_in_the_headline() {
+    let mut record = node(8);
+    measured(&mut record, 6).series[0].blocks.iter_mut().for_each(|b| b.value *= 0.88);
+    let a = judged(&record, Some(&offer(8)));
+    assert_eq!(a.verdict, Verdict::NotAccepted);
+    assert_eq!(a.headline.id, "judge.headline.not_accepted_short");
+    assert_eq!(a.headline.args["where"], Argument::Text("sim:3".to_owned()));
+    let Argument::Ratio(short) = a.headline.args["short"] else { panic!() };
+    assert!((short - (1.0 - 616.0 / 650.0)).abs() < 0.002, "{short}");
+}
+
+#[test]
+fn a_guarantee_binds_even_if_the_suite_has_no_line_for_it_or_nothing_to_show() {
+    let mut suite = suite();
+    suite.demands.retain(|d| d.limit != crate::suite::LimitRule::Guarantee);
+    let mut offer = offer(2);
+    offer.guarantees[0].value.value = 800e12;
+    let a = judge(&node(2), &suite, Some(&offer), table());
+    assert_eq!(find(&a, "guarantee-line-10/gemm[n=8192,type=fp16]@sim:1").status, Status::Fail);
+    offer.guarantees[0].metric = "host_link.rate".to_owned();
+    let a = judge(&node(2), &suite, Some(&offer), table());
+    assert_eq!((find(&a, "guarantee-line-10").status, a.verdict), (Status::NotTested, Verdict::Inconclusive));
+}
+
+#[test]
+fn guarantees_of_gpus_are_not_held_against_the_host() {
+    let mut record = node(2);
+    record.inventory.devices.push(host());
+    add_triad(&mut record, &host().id, &quiet(20e9));
+    assert_eq!(judged(&record, Some(&offer(2))).verdict, Verdict::Accepted);
+}
+
+#[test]
+fn slow_memory_against_peers() {
+    for (factor, code) in [(0.97, "GA-PEER-01"), (0.7, "GA-PEER-01")] {
+        let mut record = node(8);
+        measured(&mut record, 5).series[0].blocks.iter_mut().for_each(|b| b.value *= factor);
+        let mut offer = offer(8);
+        offer.guarantees[1].value.value = 2e12;
+        let a = judged(&record, Some(&offer));
+        assert_eq!(a.verdict, Verdict::AcceptedWithReservations);
+        let finding = &a.findings[0];
+        assert_eq!((finding.code.as_str(), &finding.devices[..]), (code, &[gpu(2)][..]));
+        assert!((finding.effect.unwrap() - (1.0 - factor)).abs() < 0.003);
+        assert!(finding.ruled_out.iter().any(|m| m.id == "finding.ruled_out.clock_held"));
+    }
+}
+
+#[test]
+fn two_that_differ_have_no_culprit() {
+    let mut record = node(2);
+    measured(&mut record, 1).series[0].blocks.iter_mut().for_each(|b| b.value *= 0.96);
+    let a = judged(&record, Some(&offer(2)));
+    assert!(codes(&a).contains(&"GA-PEER-03"), "{:?}", codes(&a));
+    assert!(a.requirements.iter().all(|r| !r.id.starts_with("memory-peers")));
+}
+
+#[test]
+fn noise_near_the_limit_is_inconclusive_and_far_from_it_is_not() {
+    let noisy =
+        |center: f64| (0..12).map(|i| center * (1.0 + 0.05 * [1.0, -1.0, 0.6, -0.6][i % 4])).collect::<Vec<_>>();
+    for (center, status) in
+        [(655e12, Status::Inconclusive), (645e12, Status::Inconclusive), (900e12, Status::Pass), (400e12, Status::Fail)]
+    {
+        let mut record = node(1);
+        measured(&mut record, 0).series =
+            measurement("gemm.throughput", Unit::FlopPerSecond, Better::Higher, &noisy(center)).series;
+        let a = judged(&record, Some(&offer(1)));
+        let r = find(&a, "compute-guarantee/gemm[n=8192,type=fp16]@sim:0");
+        assert_eq!(r.status, status, "{center}");
+        assert!(codes(&a).contains(&"GA-NOISE-01"));
+    }
+}
+
+#[test]
+fn drift_near_the_limit_is_inconclusive() {
+    let mut record = node(1);
+    for (i, b) in measured(&mut record, 0).series[0].blocks.iter_mut().enumerate() {
+        b.value = 651e12 * (1.03 - 0.005 * i as f64);
+    }
+    let a = judged(&record, Some(&offer(1)));
+    assert_eq!(a.verdict, Verdict::Inconclusive);
+    assert!(codes(&a).contains(&"GA-DRIFT-01"));
+}
+
+#[test]
+fn engines_that_read_low_never_fail_and_high_never_pass() {
+    let with = |kind, value: f64| {
+        let mut record = node(1);
+        let m = measured(&mut record, 0);
+        m.engine.kind = kind;
+        m.series[0].blocks.iter_mut().for_each(|b| b.value *= value / 700e12);
+        judged(&record, Some(&offer(1)))
+    };
+    let a = with(EngineKind::LowOnly, 300e12);
+    assert_eq!(a.verdict, Verdict::Inconclusive);
+    assert!(codes(&a).contains(&"GA-ENGINE-01"));
+    assert_eq!(with(EngineKind::LowOnly, 700e12).verdict, Verdict::Accepted);
+    assert_eq!(with(EngineKind::HighOnly, 700e12).verdict, Verdict::Inconclusive);
+    assert_eq!(with(EngineKind::HighOnly, 300e12).verdict, Verdict::NotAccepted);
+}
+
+#[test]
+fn bands_give_a_gate_and_a_graded_requirement() {
+    let band = |strength| Band {
+        gpu: "h100-sxm5-80gb".to_owned(),
+        metric: "gemm.throughput".to_owned(),
+        filter: [("type".to_owned(), "fp16".to_owned())].into(),
+        unit: Unit::FlopPerSecond,
+        fail_below: 650e12,
+        pass_from: 750e12,
+        strength,
+        source: "test data".to_owned(),
+    };
+    let mut suite = suite();
+    let metric = crate::suite::Subject::Metric("gemm.throughput".to_owned());
+    suite.demands.push(demand("compute-band", metric, crate::suite::LimitRule::Band, true));
+    let mut memory = offer(1);
+    memory.guarantees.remove(0);
+    let with = |strength, value: f64| {
+        let table = SpecTable::new(table().all().to_vec(), BandTable(vec![band(strength)]));
+        let mut record = node(1);
+        measured(&mut record, 0).series[0].blocks.iter_mut().for_each(|b| b.value *= value / 700e12);
+        let a = judge(&record, &suite, Some(&memory), &table);
+        check_form(&a);
+        a
+    };
+    assert_eq!(with(Strength::Strong, 800e12).verdict, Verdict::Accepted);
+    assert_eq!(with(Strength::Strong, 700e12).verdict, Verdict::AcceptedWithReservations);
+    assert_eq!(with(Strength::Strong, 600e12).verdict, Verdict::NotAccepted);
+    assert_eq!(with(Strength::Weak, 600e12).verdict, Verdict::AcceptedWithReservations);
+    assert_eq!(with(Strength::Weak, 500e12).verdict, Verdict::NotAccepted);
+}
