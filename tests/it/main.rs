@@ -11,5 +11,6 @@ mod measuring;
 mod process;
 mod records;
 mod report;
+mod storage;
 mod words;
 mod workloads;
