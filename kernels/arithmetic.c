@@ -13,7 +13,7 @@
             for (u32 j = 0; j < CHAINS; ++j)                                                    \
                 x[j] = (T)START(block * CHAINS + j);                                            \
             for (u32 i = 0; i < iterations; ++i)                                                \
-                for (u32 j = 0; j < CHAINS; ++j)                                                \
+                UNROLL for (u32 j = 0; j < CHAINS; ++j)                                         \
                     x[j] = FMA(x[j], m, k);                                                     \
             for (u32 j = 0; j < CHAINS; ++j)                                                    \
                 if (block * CHAINS + j < lanes)                                                 \
@@ -38,7 +38,7 @@ KERNEL(fma_fp16)(HALF_OUT out, float m, float k, u32 iterations, u64 lanes)
         for (u32 j = 0; j < CHAINS; ++j)
             x[j] = HALF2(START(first + 2 * j), START(first + 2 * j + 1));
         for (u32 i = 0; i < iterations; ++i)
-            for (u32 j = 0; j < CHAINS; ++j)
+            UNROLL for (u32 j = 0; j < CHAINS; ++j)
                 x[j] = HALF2_FMA(x[j], m2, k2);
         for (u32 j = 0; j < CHAINS; ++j) {
             if (first + 2 * j < lanes)
@@ -63,7 +63,7 @@ KERNEL(dot_int8)(GLOBAL int *RESTRICT out, int a, u32 iterations, u64 lanes)
         }
         for (u32 i = 0; i < iterations; ++i) {
             int opaque = a ^ (int)(i >> 31);
-            for (u32 j = 0; j < CHAINS; ++j)
+            UNROLL for (u32 j = 0; j < CHAINS; ++j)
                 x[j] = DOT4(opaque, b[j], x[j]);
         }
         for (u32 j = 0; j < CHAINS; ++j)

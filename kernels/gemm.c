@@ -12,41 +12,41 @@
 
 /* LOAD(p, row, column) reads a staged element, MULTIPLY_ADD(acc, a, b) is the arithmetic, STORE(p, i, x)
  * writes C; `depth` is k in staged elements. */
-#define GEMM_BODY(STAGED, ACC, LOAD, MULTIPLY_ADD, STORE)                                       \
-    SHARED STAGED a_tile[DEPTH][TILE + 1];                                                      \
-    SHARED STAGED b_tile[DEPTH][TILE + 1];                                                      \
-    u32 tiles_across = (n + TILE - 1) / TILE;                                                   \
-    u32 row0 = GROUP / tiles_across * TILE, column0 = GROUP % tiles_across * TILE;              \
-    u32 x = LOCAL_ITEM % 16, y = LOCAL_ITEM / 16;                                               \
-    ACC acc[PART][PART];                                                                        \
-    for (u32 i = 0; i < PART; ++i)                                                              \
-        for (u32 j = 0; j < PART; ++j)                                                          \
-            acc[i][j] = 0;                                                                      \
-    for (u32 step = 0; step < depth; step += DEPTH) {                                           \
-        for (u32 e = LOCAL_ITEM; e < TILE * DEPTH; e += GROUP_SIZE) {                           \
-            u32 line = e / DEPTH, d = e % DEPTH;                                                \
-            int inside = step + d < depth;                                                      \
-            a_tile[d][line] = inside && row0 + line < m ? LOAD(a, row0 + line, step + d) : 0;   \
-            b_tile[d][line] = inside && column0 + line < n ? LOAD(b, column0 + line, step + d) : 0; \
-        }                                                                                       \
-        BARRIER();                                                                              \
-        for (u32 d = 0; d < DEPTH; ++d) {                                                       \
-            STAGED a_part[PART], b_part[PART];                                                  \
-            for (u32 i = 0; i < PART; ++i)                                                      \
-                a_part[i] = a_tile[d][y + 16 * i];                                              \
-            for (u32 j = 0; j < PART; ++j)                                                      \
-                b_part[j] = b_tile[d][x + 16 * j];                                              \
-            for (u32 i = 0; i < PART; ++i)                                                      \
-                for (u32 j = 0; j < PART; ++j)                                                  \
-                    acc[i][j] = MULTIPLY_ADD(acc[i][j], a_part[i], b_part[j]);                  \
-        }                                                                                       \
-        BARRIER();                                                                              \
-    }                                                                                           \
-    for (u32 i = 0; i < PART; ++i)                                                              \
-        for (u32 j = 0; j < PART; ++j) {                                                        \
-            u32 row = row0 + y + 16 * i, column = column0 + x + 16 * j;                         \
-            if (row < m && column < n)                                                          \
-                STORE(c, (u64)row * n + column, acc[i][j]);                                     \
+#define GEMM_BODY(STAGED, ACC, LOAD, MULTIPLY_ADD, STORE)                                               \
+    SHARED STAGED a_tile[DEPTH][TILE + 1];                                                              \
+    SHARED STAGED b_tile[DEPTH][TILE + 1];                                                              \
+    u32 tiles_across = (n + TILE - 1) / TILE;                                                           \
+    u32 row0 = GROUP / tiles_across * TILE, column0 = GROUP % tiles_across * TILE;                      \
+    u32 x = LOCAL_ITEM % 16, y = LOCAL_ITEM / 16;                                                       \
+    ACC acc[PART][PART];                                                                                \
+    UNROLL for (u32 i = 0; i < PART; ++i)                                                               \
+        UNROLL for (u32 j = 0; j < PART; ++j)                                                           \
+            acc[i][j] = 0;                                                                              \
+    for (u32 step = 0; step < depth; step += DEPTH) {                                                   \
+        for (u32 e = LOCAL_ITEM; e < TILE * DEPTH; e += GROUP_SIZE) {                                   \
+            u32 line = e / DEPTH, d = e % DEPTH;                                                        \
+            int inside = step + d < depth;                                                              \
+            a_tile[d][line] = inside && row0 + line < m ? LOAD(a, row0 + line, step + d) : 0;           \
+            b_tile[d][line] = inside && column0 + line < n ? LOAD(b, column0 + line, step + d) : 0;     \
+        }                                                                                               \
+        BARRIER();                                                                                      \
+        for (u32 d = 0; d < DEPTH; ++d) {                                                               \
+            STAGED a_part[PART], b_part[PART];                                                          \
+            UNROLL for (u32 i = 0; i < PART; ++i)                                                       \
+                a_part[i] = a_tile[d][y + 16 * i];                                                      \
+            UNROLL for (u32 j = 0; j < PART; ++j)                                                       \
+                b_part[j] = b_tile[d][x + 16 * j];                                                      \
+            UNROLL for (u32 i = 0; i < PART; ++i)                                                       \
+                UNROLL for (u32 j = 0; j < PART; ++j)                                                   \
+                    acc[i][j] = MULTIPLY_ADD(acc[i][j], a_part[i], b_part[j]);                          \
+        }                                                                                               \
+        BARRIER();                                                                                      \
+    }                                                                                                   \
+    UNROLL for (u32 i = 0; i < PART; ++i)                                                               \
+        UNROLL for (u32 j = 0; j < PART; ++j) {                                                         \
+            u32 row = row0 + y + 16 * i, column = column0 + x + 16 * j;                                 \
+            if (row < m && column < n)                                                                  \
+                STORE(c, (u64)row * n + column, acc[i][j]);                                             \
         }
 
 #define LOAD_PLAIN(p, row, column) (p)[(u64)(row) * k + (column)]

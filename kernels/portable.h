@@ -13,6 +13,7 @@
  *   u32 u64 f32x4              integers; four floats with `+`, `float *` and .x .y .z .w
  *   ITEM, ITEMS                number of this work item and of all, as u64
  *   LOCAL_ITEM, GROUP          number within the group and of the group, as u32
+ *   UNROLL                     before a loop of constant length: its arrays become registers
  *   BARRIER()                  all items of the group; shared memory is visible afterwards
  *   ATOMIC_ADD(p, v)           relaxed add to a u32 in device memory
  *   FMA32(a, b, c) FMA64(…)    one rounding
@@ -42,6 +43,7 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
+#define UNROLL _Pragma("unroll")
 typedef uint u32;
 typedef ulong u64;
 typedef float4 f32x4;
@@ -96,6 +98,12 @@ typedef unsigned long long u64;
 #define HAS_FP64 1
 #define GLOBAL
 #define RESTRICT __restrict__
+
+#if defined(__HIP__) || defined(__AMDGCN__) || defined(__CUDACC_RTC__) || defined(__CUDACC__) || defined(__CUDA__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL
+#endif
 
 #if defined(__HIP__) || defined(__AMDGCN__) /* ------------------------------------------------- HIP */
 

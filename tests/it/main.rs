@@ -9,6 +9,7 @@ mod files;
 mod journal;
 mod measuring;
 mod process;
+mod kernels;
 mod records;
 mod report;
 mod storage;

@@ -108,8 +108,8 @@ fn opencl_accepts_right_results() {
 enum Fault {
     /// Launches of a kernel are ignored.
     Skip(KernelId),
-    /// One element of a kernel's output (argument) is changed.
-    WrongElement(KernelId, usize),
+    /// One element of a kernel's output (argument, byte offset) is changed.
+    WrongElement(KernelId, usize, usize),
     /// A chase stops one link early.
     ShortChase,
     /// Copies leave out their last four bytes.
@@ -189,13 +189,11 @@ impl Stream for FaultyStream<'_> {
             return self.inner.launch(Launch { args: &args, ..launch });
         }
         self.inner.launch(launch)?;
-        if let Fault::WrongElement(which, argument) = self.device.fault
-            && self.device.is(Fault::WrongElement(kernel, argument))
+        if let Fault::WrongElement(which, argument, offset) = self.device.fault
             && which == kernel
+            && self.device.is(self.device.fault)
         {
             let Arg::Buffer(output) = launch.args[argument] else { panic!("a buffer") };
-            // In the third piece of 1 MiB, which is compared only in some rounds.
-            let offset = (2 << 20) + 4004;
             let mut element = [0; 4];
             self.inner.download(output, offset, &mut element)?;
             let changed = f32::from_le_bytes(element) + 0.5;
@@ -220,8 +218,10 @@ impl Stream for FaultyStream<'_> {
     }
 }
 
+const ROUND: Moment = Moment::Round(1);
+
 /// After one right round the fault begins: the next check must see it.
-fn notices(benchmark: &str, params: &Params, fault: Fault) {
+fn notices(benchmark: &str, params: &Params, fault: Fault, moment: Moment) {
     let Some(inner) = device("opencl") else { return };
     let faulty = Faulty { inner, fault, armed: AtomicBool::new(false), kernels: Mutex::default() };
     // Shared with the workload through a leak, so that it can be armed from outside.
@@ -236,7 +236,7 @@ fn notices(benchmark: &str, params: &Params, fault: Fault) {
     stream.synchronize().unwrap();
     // What checks with the same kernel must itself be sound.
     faulty.armed.store(false, Ordering::SeqCst);
-    let check = workload.verify(&mut *stream, Moment::Round(1)).unwrap();
+    let check = workload.verify(&mut *stream, moment).unwrap();
     assert!(matches!(check.verified, Verified::Wrong { .. }), "{benchmark} {params} with {fault:?}: {check:?}");
     // The next round is judged on its own.
     workload.enqueue(&mut *stream, 1).unwrap();
@@ -284,7 +284,7 @@ fn memory_bandwidth_notices_skipped_kernels() {
         ("add", KernelId::Add),
         ("triad", KernelId::Triad),
     ] {
-        notices("memory_bandwidth", &bandwidth(op), Fault::Skip(kernel));
+        notices("memory_bandwidth", &bandwidth(op), Fault::Skip(kernel), ROUND);
     }
 }
 
@@ -297,29 +297,36 @@ fn memory_bandwidth_notices_one_wrong_element() {
         ("add", KernelId::Add, 2),
         ("triad", KernelId::Triad, 2),
     ] {
-        notices("memory_bandwidth", &bandwidth(op), Fault::WrongElement(kernel, output));
+        // The last piece is compared in every round; one in the middle shows in the sum at the latest.
+        notices("memory_bandwidth", &bandwidth(op), Fault::WrongElement(kernel, output, (5 << 20) + 40), ROUND);
+        notices(
+            "memory_bandwidth",
+            &bandwidth(op),
+            Fault::WrongElement(kernel, output, (2 << 20) + 4004),
+            Moment::After,
+        );
     }
 }
 
 #[test]
 fn memory_latency_notices_short_and_skipped_chases() {
     let params = Params::default().with("size", Value::Size(1 << 20));
-    notices("memory_latency", &params, Fault::ShortChase);
-    notices("memory_latency", &params, Fault::Skip(KernelId::Chase));
+    notices("memory_latency", &params, Fault::ShortChase, ROUND);
+    notices("memory_latency", &params, Fault::Skip(KernelId::Chase), ROUND);
 }
 
 #[test]
 fn host_link_notices_truncated_and_missing_copies() {
     for direction in ["h2d", "d2h", "both"] {
         let params = word("direction", direction).with("size", Value::Size(5 << 20));
-        notices("host_link", &params, Fault::TruncatedCopy);
-        notices("host_link", &params, Fault::NoCopy);
+        notices("host_link", &params, Fault::TruncatedCopy, ROUND);
+        notices("host_link", &params, Fault::NoCopy, ROUND);
     }
 }
 
 #[test]
 fn launch_latency_notices_launches_that_never_ran() {
-    notices("launch_latency", &Params::default(), Fault::Skip(KernelId::PatternVerify));
+    notices("launch_latency", &Params::default(), Fault::Skip(KernelId::PatternVerify), ROUND);
 }
 
 #[test]
