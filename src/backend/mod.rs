@@ -4,6 +4,7 @@
 //!
 //! `unsafe` lives in this module only.
 
+pub mod fault;
 pub mod host;
 pub mod monotonic;
 pub mod opencl;

@@ -1,30 +1,57 @@
-//! One file per subcommand.
+//! The command line: one file per subcommand. Results go to stdout, progress and errors to stderr; the
+//! verdict comes last; the exit code is the answer.
 
-use std::path::Path;
+mod args;
+mod child;
+mod devices;
+mod doctor;
+mod error;
+mod explain;
+mod inputs;
+mod judge;
+mod list;
+mod output;
+mod progress;
+mod report;
+mod run;
+mod schema;
+mod spec;
+
+use clap::Parser;
+
+pub use args::Cli;
+use args::Command;
+use error::CliError;
 
 use crate::exit::Exit;
-use crate::{backend, discover, measure};
 
 /// Parses the command line and runs the subcommand.
 pub fn main() -> Exit {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let after = |flag: &str| arguments.iter().position(|a| a == flag).and_then(|i| arguments.get(i + 1));
-    let simulate = after("--simulate").map(String::as_str);
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["child", "worker", ..] => measure::child::worker_main(simulate),
-        ["child", "telemetry", ..] => measure::child::telemetry_main(simulate),
-        ["child", "discover", ..] => discover(simulate, after("--storage-dir").map(Path::new)),
-        _ => Exit::Usage,
-    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Accepted };
+            // A closed pipe while printing help is not worth a word.
+            let _ = error.print();
+            return exit;
+        }
+    };
+    // A panic is a bug of ours: its message is printed by the default hook, and the code says so.
+    std::panic::catch_unwind(|| dispatch(cli.command).unwrap_or_else(CliError::report)).unwrap_or(Exit::Internal)
 }
 
-fn discover(simulate: Option<&str>, storage: Option<&Path>) -> Exit {
-    measure::child::end_with_supervisor();
-    let Ok(backends) = backend::all(simulate) else { return Exit::Usage };
-    let options = discover::Options { root: "/".into(), storage: storage.map(Path::to_owned) };
-    let inventory = discover::discover(&backends, &options);
-    match serde_json::to_writer(std::io::stdout(), &inventory) {
-        Ok(()) => Exit::Accepted,
-        Err(_) => Exit::Internal,
+fn dispatch(command: Command) -> Result<Exit, CliError> {
+    match command {
+        Command::Run(args) => run::run(*args),
+        Command::Devices(args) => devices::devices(&args),
+        Command::List(args) => list::list(&args),
+        Command::Explain(args) => explain::explain(&args),
+        Command::Spec(args) => spec::spec(&args),
+        Command::Judge(args) => judge::judge(&args),
+        Command::Report(args) => report::report(&args),
+        Command::Schema(args) => schema::schema(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
+        Command::Man => output::stdout(&args::man_page()).map(|()| Exit::Accepted),
+        Command::Child(args) => child::child(&args),
     }
 }

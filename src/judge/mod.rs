@@ -6,6 +6,7 @@
 
 mod assessment;
 mod check;
+mod codes;
 mod draft;
 mod facts;
 pub mod messages;
@@ -24,6 +25,7 @@ pub use assessment::{
     Message, NotTested, Requirement, Share, Status, Validity, Verdict,
 };
 pub use check::{CHECKS, Check};
+pub use codes::{CODES, topic};
 pub use draft::Draft;
 pub use facts::{CEILING_TOLERANCE, CLOCK_TOLERANCE, FOREIGN_SHARE, Facts};
 pub use rollup::verdict;

@@ -4,6 +4,7 @@
 //! This is the only module that reads a clock for results. It knows no limit: what is measured, how often, and
 //! when it stops follow from the plan, the time and the precision reached, never from the values.
 
+mod alone;
 pub mod child;
 mod clock;
 pub mod environment;
@@ -25,6 +26,7 @@ mod worker;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use alone::blocks;
 pub use clock::{boot_id, new_run_id, utc_now};
 pub use journal::{JOURNAL, JournalError, write_atomically};
 pub use process::Launcher;

@@ -3,8 +3,10 @@
 // Helpers of tests may do what tests may (clippy.toml covers only the functions marked #[test]).
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod cli;
 mod component;
 mod conformance;
+mod examples;
 mod files;
 mod journal;
 mod kernels;
@@ -13,5 +15,6 @@ mod process;
 mod records;
 mod report;
 mod storage;
+mod tidy;
 mod words;
 mod workloads;
