@@ -67,10 +67,12 @@ mod tests {
         }
     }
 
+    type Change = fn(&mut Identity);
+
     #[test]
     fn every_change_that_matters_is_named() {
         assert_eq!(difference(&begin().record, &now()), None);
-        let changes: [(fn(&mut Identity), &str); 8] = [
+        let changes: [(Change, &str); 8] = [
             (|n| n.boot_id = Some("other".to_owned()), "boot"),
             (|n| n.boot_id = None, "boot"),
             (|n| n.binary_sha256 = Some("other".to_owned()), "executable"),

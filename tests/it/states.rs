@@ -148,7 +148,8 @@ fn prepared_cases_make_room_for_one_another() {
     options.record.plan.cases.iter_mut().for_each(|c| c.footprint = Bytes(40e9));
     options.record.plan.rounds = RoundsPlan { min: 3, max: 3 };
     let mut prepared = 0;
-    let record = measure::run(options, &mut |e: &Event| prepared += usize::from(matches!(e, Event::Prepared { .. }))).unwrap();
+    let record =
+        measure::run(options, &mut |e: &Event| prepared += usize::from(matches!(e, Event::Prepared { .. }))).unwrap();
     for case in 0..2 {
         assert_eq!(series(&record, case, "memory_bandwidth.rate")[0].blocks.len(), 3);
     }

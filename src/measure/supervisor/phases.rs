@@ -85,7 +85,7 @@ impl Supervisor<'_> {
     pub(super) fn soak(&mut self) -> Result<(), MeasureError> {
         let length = self.progress.begin.record.plan.soak;
         self.loaded_since = self.clock.now();
-        if !(length.get() > 0.0) || self.stopping() {
+        if length.get() <= 0.0 || self.stopping() {
             return Ok(());
         }
         self.phase(Phase::Soak, Some(length));
