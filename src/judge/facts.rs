@@ -113,11 +113,6 @@ impl<'a> CaseFacts<'a> {
             None => labels.get(name) == Some(word),
         })
     }
-
-    /// As [`CaseFacts::matches`], taking names that are no parameters for labels a series may have.
-    pub fn may_match(&self, filter: &BTreeMap<String, String>) -> bool {
-        filter.iter().all(|(name, word)| self.params.0.get(name).is_none_or(|value| is_same(value, word)))
-    }
 }
 
 /// Filters write sizes either as people do ("256 MiB") or in bytes.
@@ -199,6 +194,17 @@ impl<'a> Facts<'a> {
         !devices.is_empty()
             && devices.iter().filter_map(|id| self.device(id)).all(|d| covers(filter, d))
             && devices.iter().all(|id| self.device(id).is_some())
+    }
+
+    /// As [`CaseFacts::matches`], before the labels of the series are known: a name that is a parameter of no case of the
+    /// benchmark may be a label; one that is, and that this case lacks, is not what it says.
+    pub fn may_match(&self, case: &CaseFacts<'_>, filter: &BTreeMap<String, String>) -> bool {
+        let is_parameter =
+            |name: &String| self.cases.iter().any(|c| c.benchmark == case.benchmark && c.params.0.contains_key(name));
+        filter.iter().all(|(name, word)| match case.params.0.get(name) {
+            Some(value) => is_same(value, word),
+            None => !is_parameter(name),
+        })
     }
 
     /// Readings of a sensor of `source` (a device id, or "machine").

@@ -49,7 +49,7 @@ fn is_about(facts: &Facts<'_>, demand: &Demand, case: &CaseFacts<'_>) -> bool {
         Subject::Benchmark(b) => b.as_str(),
         Subject::Metric(m) => m.split('.').next().unwrap_or(m),
     };
-    case.benchmark == benchmark && facts.is_on(demand.on, case.devices) && case.may_match(&demand.filter)
+    case.benchmark == benchmark && facts.is_on(demand.on, case.devices) && facts.may_match(case, &demand.filter)
 }
 
 /// A correctness or completeness rule that no case of the run answers to, although a selected device is meant: not tested.
@@ -170,7 +170,10 @@ fn guarantee(facts: &Facts<'_>, guarantee: &Guarantee) -> Vec<Draft> {
     };
     let is_meant = |c: &&CaseFacts<'_>| {
         let on_gpus = c.devices.iter().filter_map(|d| facts.device(d)).all(|d| d.kind == DeviceKind::Gpu);
-        c.benchmark == benchmark && c.may_match(&guarantee.filter) && !reads_cache(c) && (on_gpus || !is_for_gpus)
+        c.benchmark == benchmark
+            && facts.may_match(c, &guarantee.filter)
+            && !reads_cache(c)
+            && (on_gpus || !is_for_gpus)
     };
     let drafts: Vec<Draft> =
         facts.cases.iter().filter(is_meant).flat_map(|c| guarantee_on(facts, guarantee, c)).collect();

@@ -29,7 +29,7 @@ fn has_reference(facts: &Facts<'_>, gpu: &DeviceInfo, domain: &str) -> bool {
     facts.cases.iter().filter(of_device).any(|case| {
         let is_about = |metric: &str| metric.split('.').next() == Some(case.benchmark);
         if case.measurement().is_none() {
-            return guarantees.iter().any(|g| is_about(&g.metric) && case.may_match(&g.filter));
+            return guarantees.iter().any(|g| is_about(&g.metric) && facts.may_match(case, &g.filter));
         }
         case.measurement().map_or(&[][..], |m| &m.series).iter().any(|s| {
             let promised = guarantees

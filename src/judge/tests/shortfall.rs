@@ -136,3 +136,24 @@ fn bands_give_a_gate_and_a_graded_requirement() {
     assert_eq!(with(Strength::Weak, 600e12).verdict, Verdict::AcceptedWithReservations);
     assert_eq!(with(Strength::Weak, 500e12).verdict, Verdict::NotAccepted);
 }
+
+#[test]
+fn a_guarantee_for_one_size_is_about_that_size_only() {
+    let mut record = node(1);
+    let word = crate::record::Value::Word("triad".to_owned());
+    let params = Params::default().with("op", word).with("size", crate::record::Value::Size(512 << 20));
+    let m = measurement("memory_bandwidth.rate", Unit::BytePerSecond, Better::Higher, &quiet(2e12));
+    add(&mut record, "memory_bandwidth", params, &gpu(0), Outcome::Measured(m));
+    // Without a size the promise is about the memory: the sized case, slower here, is not held against it.
+    assert_eq!(judged(&record, Some(&offer(1))).verdict, Verdict::Accepted);
+    let mut sized = offer(1);
+    sized.guarantees[1].filter.insert("size".to_owned(), "512 MiB".to_owned());
+    let a = judged(&record, Some(&sized));
+    let ids: Vec<&str> =
+        a.requirements.iter().filter(|r| r.id.starts_with("guarantee-line-14")).map(|r| r.id.as_str()).collect();
+    assert_eq!(ids, ["guarantee-line-14/memory_bandwidth[op=triad,size=536870912]@sim:0"]);
+    assert_eq!(a.verdict, Verdict::NotAccepted);
+    // A label that no series has leaves the promise untested.
+    sized.guarantees[1].filter = [("percentile".to_owned(), "p99".to_owned())].into();
+    assert_eq!(judged(&record, Some(&sized)).verdict, Verdict::Inconclusive);
+}
