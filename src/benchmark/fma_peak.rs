@@ -138,7 +138,8 @@ struct Chains<'d> {
 
 impl<'d> Chains<'d> {
     fn new(device: &'d dyn Device, form: Form) -> Result<Chains<'d>, DeviceError> {
-        let lanes = lanes(device.info(), form.kernel);
+        // Divided like all buffers; what is left still holds whole periods of 64 lanes.
+        let lanes = (lanes(device.info(), form.kernel) / u64::from(device.scale().bytes.max(1))).next_multiple_of(64);
         let iterations = (form.iterations / device.scale().iterations.max(1)).max(1);
         let (kernel, poison) = (device.load(form.kernel)?, device.load(KernelId::PatternWrite)?);
         let expected = expected(form.data_type, lanes, iterations);
@@ -237,7 +238,8 @@ fn int8_chain(lane: u32, iterations: u32) -> i32 {
 impl Workload for Chains<'_> {
     fn work(&self) -> Work {
         let unit = if self.form.data_type.is_integer() { Unit::OpPerSecond } else { Unit::FlopPerSecond };
-        let amount = self.lanes as f64 * f64::from(self.form.iterations) * self.form.operations;
+        let lanes = self.lanes as f64 * f64::from(self.device.scale().bytes);
+        let amount = lanes * f64::from(self.form.iterations) * self.form.operations;
         Work { metric: METRIC, unit, better: Better::Higher, amount }
     }
 

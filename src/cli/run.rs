@@ -68,14 +68,14 @@ pub fn run(args: RunArgs) -> Result<Exit, CliError> {
         children: Children::USUAL,
     };
     let record = measure::run(options, &mut progress).map_err(|e| measure_error(e, &folder))?;
-    conclude(&record, &suite, offer.as_ref(), &folder, &args, &mut progress)
+    conclude(&record, &suite, offer.as_ref(), &folder, &args)
 }
 
 /// Goes on with an interrupted run: its suite, offer and plan count; the machine must be what it was.
 fn resume(folder: &Path, args: &RunArgs, progress: &mut Progress) -> Result<Exit, CliError> {
     let record = measure::resume(folder, &Children::USUAL, progress).map_err(|e| measure_error(e, folder))?;
     let (suite, offer) = inputs::recorded(&record)?;
-    conclude(&record, &suite, offer.as_ref(), folder, args, progress)
+    conclude(&record, &suite, offer.as_ref(), folder, args)
 }
 
 /// Chooses the devices; a run that asks for a GPU and finds none is never a smaller run.
@@ -193,9 +193,7 @@ fn conclude(
     offer: Option<&Offer>,
     folder: &Path,
     args: &RunArgs,
-    progress: &mut Progress,
 ) -> Result<Exit, CliError> {
-    progress.on(&Event::Phase { phase: Phase::Conclude, planned: None });
     let assessment = crate::judge::judge(record, suite, offer, spec::table());
     let files: [(PathBuf, String); 2] = [
         (folder.join("assessment.json"), output::json(&assessment)?),

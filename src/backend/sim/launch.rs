@@ -80,7 +80,8 @@ impl SimDevice {
         args: &Args<'_>,
     ) -> Result<Work, DeviceError> {
         let array = 4.0 * self.true_bytes(args.n());
-        let scale = f64::from(self.info.scale.iterations);
+        // Lanes are divided like the buffers that hold their results.
+        let scale = f64::from(self.info.scale.iterations) * f64::from(self.info.scale.bytes);
         let operations = |each: f64, iterations: u32| lanes as f64 * each * f64::from(iterations) * scale;
         Ok(match kernel {
             KernelId::Read | KernelId::PatternVerify => Work::Traffic(Access::Read, array, array),
