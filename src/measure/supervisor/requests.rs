@@ -1,5 +1,7 @@
 //! Requests to workers on behalf of cases, and what becomes of a case when one goes wrong.
 
+use std::collections::BTreeMap;
+
 use crate::event::Event;
 use crate::measure::clock::between;
 use crate::measure::journal::Entry;
@@ -39,6 +41,14 @@ impl Supervisor<'_> {
     /// Sends all requests at once, each to another worker, and waits for all answers. `None` for a case whose
     /// request went wrong; its outcome is settled then. `what`: for the error message.
     pub(super) fn ask(&mut self, asks: Vec<Ask>, what: &str) -> Result<Vec<Option<Reply>>, MeasureError> {
+        let asked: Vec<(usize, bool)> = asks.iter().map(|a| (a.case, a.aggressor)).collect();
+        let sent = self.dispatch(asks)?;
+        let mut replies: BTreeMap<_, _> = sent.iter().copied().zip(self.wait(&sent, what)?).collect();
+        Ok(asked.iter().map(|who| replies.remove(who).flatten()).collect())
+    }
+
+    /// Sends requests to their workers, which are started if needed. Returns those that were sent.
+    fn dispatch(&mut self, asks: Vec<Ask>) -> Result<Vec<(usize, bool)>, MeasureError> {
         let who: Vec<(usize, bool)> = asks.iter().map(|a| (a.case, a.aggressor)).collect();
         let opened = self.open_workers(&who)?;
         let mut sent = Vec::new();
@@ -46,8 +56,7 @@ impl Supervisor<'_> {
             sent.push((ask.case, ask.aggressor));
             self.send(ask);
         }
-        let mut replies = self.wait(&sent, what)?.into_iter();
-        Ok(opened.iter().map(|open| if *open { replies.next().flatten() } else { None }).collect())
+        Ok(sent)
     }
 
     /// Sends one request to a worker that is open.
@@ -241,21 +250,56 @@ impl Supervisor<'_> {
             let concerned = |&&case: &&usize| self.is_open(case) && (!aggressor || has_aggressor(&self.cases[case]));
             let cases: Vec<usize> = wanted.iter().filter(concerned).copied().collect();
             let asks = cases.iter().map(|&case| self.ask_prepare(case, aggressor)).collect();
-            let replies = self.ask(asks, "preparing")?;
-            for (case, reply) in cases.into_iter().zip(replies) {
-                match reply {
-                    Some(Reply::Prepared(prepared)) if !aggressor => {
-                        let facts = Facts { prepared, verify: Seconds(0.0), aggressor: None };
-                        self.facts.insert(case, facts);
+            let sent = self.dispatch(asks)?;
+            let keys: Vec<Key> = sent.iter().map(|&(case, aggressor)| self.key(case, aggressor)).collect();
+            let answers = self.fleet.wait(&keys, &mut self.clock);
+            let mut ready = Vec::new();
+            for ((case, _), answer) in sent.into_iter().zip(answers) {
+                if let Some(Reply::Prepared(prepared)) = self.prepared_or_room(case, aggressor, answer)? {
+                    ready.push(case);
+                    if !aggressor {
+                        self.facts.insert(case, Facts { prepared, verify: Seconds(0.0), aggressor: None });
                         self.observer.on(&Event::Prepared { case: self.cases[case].id.clone() });
                     }
-                    Some(Reply::Prepared(_)) => {}
-                    _ if aggressor => self.release(case)?,
-                    _ => self.memory.forget(case),
+                }
+            }
+            for case in cases.into_iter().filter(|c| !ready.contains(c)) {
+                match aggressor {
+                    true => self.release(case)?,
+                    false => self.memory.forget(case),
                 }
             }
         }
         Ok(())
+    }
+
+    /// Where memory ran out although it should have sufficed, other cases make room, and it is tried again.
+    fn prepared_or_room(
+        &mut self,
+        case: usize,
+        aggressor: bool,
+        mut answer: Result<Reply, Lost>,
+    ) -> Result<Option<Reply>, MeasureError> {
+        let key = self.key(case, aggressor);
+        let out_of_memory = |answer: &Result<Reply, Lost>| matches!(answer, Ok(Reply::Failed { error }) if error.kind == CaseErrorKind::OutOfMemory);
+        while out_of_memory(&answer) && self.make_room(case)? {
+            if self.dispatch(vec![self.ask_prepare(case, aggressor)])?.is_empty() {
+                return Ok(None); // its worker was lost meanwhile, and the case settled
+            }
+            answer = self.fleet.wait(std::slice::from_ref(&key), &mut self.clock).remove(0);
+        }
+        self.settle(case, &key, answer, "preparing")
+    }
+
+    /// Learns that less fits than planned, and gives up the least recently used. `false` if nothing was left.
+    fn make_room(&mut self, case: usize) -> Result<bool, MeasureError> {
+        self.memory.shrink(&self.cases, case);
+        let mut made = false;
+        while let Some(other) = self.memory.in_the_way(&self.cases, case, &[case]) {
+            self.evict(other)?;
+            made = true;
+        }
+        Ok(made)
     }
 
     fn ask_prepare(&self, case: usize, aggressor: bool) -> Ask {
@@ -315,7 +359,8 @@ impl Supervisor<'_> {
         let cost = between(begun, self.clock.now());
         for (&case, reply) in turn.iter().zip(replies) {
             if let Some(Reply::Checked(checked)) = reply {
-                self.facts.entry(case).and_modify(|f| f.verify = cost);
+                // The dearest: the check after the last block repeats what the one before the first did.
+                self.facts.entry(case).and_modify(|f| f.verify = Seconds(f.verify.get().max(cost.get())));
                 self.note(Entry::Check { case: self.cases[case].id.clone(), aggressor, checked })?;
             }
         }

@@ -134,6 +134,15 @@ impl Memory {
         self.held.iter().copied().find(|&c| c != case && !group.contains(&c) && shares(c))
     }
 
+    /// `case` did not fit beside what is held: from now on less than that may be held with it.
+    pub fn shrink(&mut self, cases: &[Case], case: usize) {
+        let pools: Vec<Pool> = self.pools(&cases[case]).into_iter().cloned().collect();
+        for pool in pools {
+            let held: f64 = self.held.iter().filter(|&&c| c != case).map(|&c| self.use_of(&cases[c], &pool)).sum();
+            self.capacity.entry(pool).and_modify(|c| *c = c.min(held));
+        }
+    }
+
     fn pools(&self, case: &Case) -> Vec<&Pool> {
         let mut pools: Vec<&Pool> = case.devices.iter().filter_map(|d| self.pool_of.get(d)).collect();
         pools.dedup();
@@ -194,6 +203,23 @@ mod tests {
         cases[2].footprint = Bytes(300e9);
         memory.forget(0);
         assert_eq!(memory.in_the_way(&cases, 2, &[2]), None, "nothing is left to give up: it is tried");
+    }
+
+    #[test]
+    fn less_fits_once_memory_ran_out() {
+        let mut cases = vec![case("a", &[sim(0)], "a"), case("b", &[sim(0)], "b"), case("c", &[sim(0)], "c")];
+        cases.iter_mut().for_each(|c| c.footprint = Bytes(10e9));
+        let mut memory = Memory::new(&[gpu(0)], 0.0);
+        (0..3).for_each(|c| memory.touch(c));
+        assert_eq!(memory.in_the_way(&cases, 2, &[2]), None);
+        memory.shrink(&cases, 2);
+        assert_eq!(memory.in_the_way(&cases, 2, &[2]), Some(0));
+        memory.forget(0);
+        assert_eq!(memory.in_the_way(&cases, 2, &[2]), None);
+        memory.shrink(&cases, 2);
+        assert_eq!(memory.in_the_way(&cases, 2, &[2]), Some(1));
+        memory.forget(1);
+        assert_eq!(memory.in_the_way(&cases, 2, &[2]), None, "nothing is left to give up");
     }
 
     #[test]
