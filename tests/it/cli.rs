@@ -47,14 +47,14 @@ block = "20 ms"
 id = "compute-correct"
 benchmark = "gemm"
 limit = "correct"
-gate = true
+class = "gate"
 why = "Wrong results have no speed."
 
 [[demand]]
 id = "memory-correct"
 benchmark = "memory_bandwidth"
 limit = "correct"
-gate = true
+class = "gate"
 why = "Wrong results have no speed."
 "#;
 

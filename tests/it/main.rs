@@ -14,6 +14,7 @@ mod measuring;
 mod process;
 mod records;
 mod report;
+mod scenarios;
 mod states;
 mod storage;
 mod tidy;

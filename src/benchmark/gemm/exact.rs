@@ -93,7 +93,8 @@ impl Exact {
         }
         let wrong =
             (0..self.freivalds.vectors()).map(|v| self.freivalds.check(c, stored, v)).find(|r| r.worst != 0.0)?;
-        Some(format!("row {} does not add up", wrong.at.0))
+        let why = if wrong.worst.is_nan() { "holds NaN" } else { "does not add up" };
+        Some(format!("row {} {why}", wrong.at.0))
     }
 }
 
