@@ -93,8 +93,10 @@ impl Exact {
         }
         let wrong =
             (0..self.freivalds.vectors()).map(|v| self.freivalds.check(c, stored, v)).find(|r| r.worst != 0.0)?;
-        let why = if wrong.worst.is_nan() { "holds NaN" } else { "does not add up" };
-        Some(format!("row {} {why}", wrong.at.0))
+        let row = wrong.at.0;
+        stored.decode(&c[row * n * size..][..n * size], &mut found[..n]);
+        let why = if found[..n].iter().any(|x| x.is_nan()) { "holds NaN" } else { "does not add up" };
+        Some(format!("row {row} {why}"))
     }
 }
 

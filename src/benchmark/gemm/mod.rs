@@ -279,7 +279,14 @@ impl<'d> Product<'d> {
             (first != residual.digest).then(|| "the same inputs gave another result than before".to_owned())
         } else {
             let place = format!("row {row}, columns {} to {}", columns.start, columns.end - 1);
-            Some(format!("{place}: {:.3e} times the allowed residual", residual.worst))
+            let (size, n) = (self.plan.size_c, self.problem.n);
+            let mut found = vec![0.0; n];
+            self.stored.decode(&c[row * n * size..][..n * size], &mut found);
+            if found.iter().any(|x| x.is_nan()) {
+                Some(format!("{place}: NaN"))
+            } else {
+                Some(format!("{place}: {:.3e} times the allowed residual", residual.worst))
+            }
         };
         Ok((residual.worst, wrong))
     }
