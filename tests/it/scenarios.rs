@@ -107,16 +107,18 @@ fn open(assessment: &Assessment) -> Vec<String> {
         format!("{:?} {:?} {} {reason}", r.class, r.status, r.id)
     };
     let all = assessment.requirements.iter();
-    all.filter(|r| !matches!(r.status, judge::Status::Pass | judge::Status::NotApplicable)).map(shown).take(12).collect()
+    all.filter(|r| !matches!(r.status, judge::Status::Pass | judge::Status::NotApplicable))
+        .map(shown)
+        .take(12)
+        .collect()
 }
 
 /// The whole line on one simulated machine.
 fn run(machine: &str, suite: &str, offered: u32, only: &[&str]) -> (Record, Assessment) {
     let vocabulary = benchmark::vocabulary(spec::FIGURES.iter().map(|(name, _)| (*name).to_owned()).collect());
     let suite = suite::parse("scenario.toml", suite, &vocabulary).unwrap();
-    let offer = (offered > 0).then(|| {
-        offer::parse("offer.toml", &OFFER.replace("COUNT", &offered.to_string()), &vocabulary).unwrap()
-    });
+    let offer = (offered > 0)
+        .then(|| offer::parse("offer.toml", &OFFER.replace("COUNT", &offered.to_string()), &vocabulary).unwrap());
     let backends: Vec<_> = backend::all(Some(machine)).unwrap();
     let mut inventory = discover::discover(&backends, &discover::Options::default());
     inventory.selected = discover::select(&inventory, &["sim".to_owned()]).unwrap();
@@ -126,7 +128,12 @@ fn run(machine: &str, suite: &str, offered: u32, only: &[&str]) -> (Record, Asse
     let record = Record {
         format: FORMAT,
         id: "scenario".to_owned(),
-        tool: Tool { name: "gpu-assay".to_owned(), version: "0".to_owned(), binary_sha256: None, method_versions: BTreeMap::new() },
+        tool: Tool {
+            name: "gpu-assay".to_owned(),
+            version: "0".to_owned(),
+            binary_sha256: None,
+            method_versions: BTreeMap::new(),
+        },
         run: Run {
             started_at: measure::utc_now(),
             ended_at: None,
