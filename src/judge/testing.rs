@@ -114,7 +114,7 @@ pub fn quiet(center: f64) -> Vec<f64> {
 pub fn measurement(metric: &str, unit: Unit, better: Better, values: &[f64]) -> Measurement {
     let block = |(i, value): (usize, &f64)| Block {
         round: i as u32,
-        start: Seconds(i as f64),
+        start: Seconds(10.0 + i as f64),
         value: *value,
         samples: Vec::new(),
         clock: Some(Hertz(1.97e9)),

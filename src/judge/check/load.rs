@@ -21,17 +21,25 @@ const UNEXPLAINED_MEMORY: f64 = 2e9;
 /// Share of CPU time taken by the hypervisor that is more than the resolution of its counter.
 const STEAL_NOTED: f64 = 0.02;
 
-/// Bytes in use on a GPU that neither our buffers nor a visible process explain.
+/// Bytes in use on a GPU that neither our buffers nor a visible process explain. Telemetry starts before the first worker
+/// does, so its first reading is without us; from a later one everything planned is taken off as ours.
 fn unexplained_memory(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<f64> {
-    let used = facts.values(&gpu.id.to_string(), "memory_used").into_iter().reduce(f64::min)?;
+    let (series, _) = facts.sensor(&gpu.id.to_string(), "memory_used")?;
+    let first = series.points.first().filter(|p| p.value.is_finite())?;
     let has_visible = |n: &Notice| matches!(n, Notice::ForeignProcess { device, .. } if *device == gpu.id);
     if facts.record.notices.iter().any(has_visible) {
         return None;
     }
-    // Whatever is planned counts as ours, prepared or not: what remains is surely not.
-    let own = facts.record.plan.cases.iter().filter(|c| c.devices.contains(&gpu.id)).map(|c| c.footprint.0);
-    let own: f64 = own.sum();
-    (used - own > UNEXPLAINED_MEMORY).then_some(used - own)
+    let on_device = facts.cases.iter().filter(|c| c.devices.contains(&gpu.id));
+    let starts = on_device.filter_map(|c| Some(c.primary()?.blocks.first()?.start.0));
+    let own = match starts.reduce(f64::min) {
+        Some(start) if first.at.0 < start => 0.0,
+        _ => {
+            let planned = facts.record.plan.cases.iter().filter(|c| c.devices.contains(&gpu.id));
+            planned.map(|c| c.footprint.0).sum::<f64>()
+        }
+    };
+    (first.value - own > UNEXPLAINED_MEMORY).then_some(first.value - own)
 }
 
 /// Mean share of CPU time that the hypervisor gave to others.

@@ -8,11 +8,8 @@ fn a_clock_one_percent_off_makes_the_run_invalid() {
         [(1.01, 1.0, 0.01), (0.99, 1.0, 0.0), (1.0, 1.0, 0.006), (1.0, 0.0, 0.0), (1.0, 1.0, f64::NAN)]
     {
         let mut record = node(1);
-        measured(&mut record, 0).clock_check = Some(crate::record::ClockCheck {
-            device: crate::unit::Seconds(device),
-            monotonic: crate::unit::Seconds(monotonic),
-            worst,
-        });
+        measured(&mut record, 0).clock_check =
+            Some(crate::record::ClockCheck { device: Seconds(device), monotonic: Seconds(monotonic), worst });
         let a = judged(&record, Some(&offer(1)));
         assert_eq!((a.verdict, a.validity), (Verdict::Inconclusive, Validity::Invalid));
         assert!(codes(&a).contains(&"GA-CLOCK-02"));
@@ -120,7 +117,11 @@ fn sharing_is_a_gate_where_the_offer_says_dedicated() {
     assert!(codes(&a).contains(&"GA-LOAD-02"));
     offer.dedicated = true;
     assert_eq!(judged(&record, Some(&offer)).verdict, Verdict::Inconclusive);
-    record.telemetry.series[0].points.iter_mut().for_each(|p| p.value = 2.5e9);
+    // A reading taken while our own buffers were there (two cases of 1 GB) shows only what exceeds them.
+    let readings = &mut record.telemetry.series[0].points;
+    readings.iter_mut().for_each(|p| (p.at, p.value) = (Seconds(20.0), 3.9e9));
+    assert_eq!(judged(&record, Some(&offer)).verdict, Verdict::Accepted);
+    record.telemetry.series[0].points.iter_mut().for_each(|p| (p.at, p.value) = (Seconds(0.0), 1.5e9));
     assert_eq!(judged(&record, Some(&offer)).verdict, Verdict::Accepted);
     record.telemetry.series.clear();
     assert_eq!(find(&judged(&record, Some(&offer)), "sharing/sim:0").status, Status::NotTested);

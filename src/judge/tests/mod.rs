@@ -19,7 +19,7 @@ use crate::record::{
     Verified,
 };
 use crate::spec::{Band, BandTable, Strength, table};
-use crate::unit::{Bytes, Hertz, Unit};
+use crate::unit::{Bytes, Hertz, Seconds, Unit};
 
 fn judged(record: &Record, offer: Option<&Offer>) -> Assessment {
     let assessment = judge(record, &suite(), offer, table());
