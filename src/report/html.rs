@@ -159,10 +159,11 @@ fn stylesheet(page: &Page, hash: &str) -> String {
     } else {
         String::new()
     };
-    let (of, number) = (css_text(&page.t("page.of")), css_text(&page.t("page.number")));
-    let after = css_text(&page.t("page.after"));
+    // Our own words: the placeholders become counters between the parts of a CSS string.
+    let counters = [("page", "\" counter(page) \""), ("pages", "\" counter(pages) \"")];
+    let footer = page.fill("page.footer", &counters);
     format!(
-        "{STYLE}@page{{{simulated}@bottom-left{{content:\"gpu-assay {id} · sha256 {}…\"}}@bottom-right{{content:\"{number}\" counter(page) \"{of}\" counter(pages) \"{after}\"}}}}\n",
+        "{STYLE}@page{{{simulated}@bottom-left{{content:\"gpu-assay {id} · sha256 {}…\"}}@bottom-right{{content:\"{footer}\"}}}}\n",
         &hash[..16.min(hash.len())]
     )
 }
@@ -204,6 +205,10 @@ mod tests {
 
     #[test]
     fn nothing_ends_a_css_string() {
+        for lang in Lang::ALL {
+            let footer = Catalogue::of(lang).fill("page.footer", &[("page", "1"), ("pages", "2")]);
+            assert_eq!(css_text(&footer.replace('，', "")), footer.replace('，', ""));
+        }
         assert_eq!(css_text("a\"}</style><script>\\ b–c"), "astylescript b–c");
     }
 

@@ -77,7 +77,10 @@ impl Catalogue {
         };
         cell.get_or_init(|| Catalogue {
             lang,
-            texts: toml::from_str(lang.file()).expect("locale files are part of the program and parse"),
+            // The error itself would print the whole file.
+            texts: toml::from_str(lang.file())
+                .map_err(|e: toml::de::Error| e.message().to_owned())
+                .expect("locale files are part of the program and parse"),
         })
     }
 

@@ -28,7 +28,7 @@ pub struct Reading<'a> {
 pub fn readings<'a>(record: &'a Record, assessment: &'a Assessment) -> Vec<Reading<'a>> {
     let mut by_case: BTreeMap<&str, Vec<&Requirement>> = BTreeMap::new();
     for requirement in &assessment.requirements {
-        if let Some((_, case)) = requirement.id.split_once('/') {
+        if let Some(case) = case_of(&requirement.id) {
             by_case.entry(case).or_default().push(requirement);
         }
     }
@@ -50,6 +50,14 @@ pub fn readings<'a>(record: &'a Record, assessment: &'a Assessment) -> Vec<Readi
         }
     }
     all
+}
+
+/// The case id within a requirement id: `demand/case`, perhaps with series labels or a number after it.
+fn case_of(requirement: &str) -> Option<&str> {
+    let (_, rest) = requirement.split_once('/')?;
+    let devices = rest.find("]@")? + 2;
+    let end = rest[devices..].find(['[', '#']).map_or(rest.len(), |i| devices + i);
+    Some(&rest[..end])
 }
 
 /// Same metric, and every label of the series is a label of the requirement.
@@ -95,5 +103,18 @@ impl Reading<'_> {
     /// Devices of the case.
     pub fn devices(&self) -> &[DeviceId] {
         &self.case.devices
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::case_of;
+
+    #[test]
+    fn cases_are_found_in_requirement_ids() {
+        assert_eq!(case_of("right/gemm[n=8,type=fp32]@sim:1"), Some("gemm[n=8,type=fp32]@sim:1"));
+        assert_eq!(case_of("d/storage_random[op=read]@host:0[percentile=p99]"), Some("storage_random[op=read]@host:0"));
+        assert_eq!(case_of("d/launch_latency[]@sim:10#2"), Some("launch_latency[]@sim:10"));
+        assert_eq!(case_of("evidence-compute/sim:0"), None);
     }
 }

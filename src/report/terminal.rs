@@ -69,12 +69,17 @@ fn requirements(page: &Page, paint: &Paint, lines: &mut Vec<String>) {
     let shown: Vec<[String; 3]> =
         open.iter().take(MOST).map(|g| [page.status(g.worst.status).word, page.subject(g.worst), place(g)]).collect();
     let widest = |i: usize| shown.iter().map(|row| columns(&row[i])).max().unwrap_or(0);
-    let widths = [widest(0), widest(1).min(paint.width / 3), widest(2).min(24)];
+    let widths = [widest(0), widest(1).min(paint.width / 2), widest(2).min(24)];
     for (group, row) in open.iter().zip(&shown) {
         let (mark, code) = glyph(group.worst.status);
         let cells: Vec<String> = row.iter().zip(widths).map(|(text, width)| pad(text, width)).collect();
-        let text = format!("{mark} {}  {}", cells.join("  "), outcome(page, group.worst));
-        lines.push(paint.line(code, text.trim_end()));
+        let (what, outcome) = (format!("{mark} {}", cells.join("  ")), outcome(page, group.worst));
+        if columns(&what) + 2 + columns(&outcome) <= paint.width {
+            lines.push(paint.line(code, format!("{what}  {outcome}").trim_end()));
+        } else {
+            lines.push(paint.line(code, what.trim_end()));
+            lines.push(paint.line("", &format!("    {outcome}")));
+        }
     }
     if open.len() > MOST {
         lines.push(paint.line("", &page.fill("terminal.more", &[("n", &(open.len() - MOST).to_string())])));
@@ -129,7 +134,7 @@ fn verdict(page: &Page, paint: &Paint, simulated: bool) -> String {
         counts,
         page.fill("terminal.suite", &[("suite", &clean(&page.record.suite.name, 40))]),
         page.record.run.duration.to_string(),
-        page.validity(),
+        page.fill("terminal.validity", &[("reason", &page.validity())]),
     ];
     format!("{}  {}", paint.apply(code, &format!("{mark} {word}")), rest.join(" · "))
 }

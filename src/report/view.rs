@@ -180,22 +180,34 @@ impl<'a> Page<'a> {
     pub fn attribute(&self, name: &str, value: &str) -> String {
         let value = self.words.name("word", value);
         match name {
-            "type" | "op" | "direction" | "state" | "percentile" | "pattern" | "access" => value,
-            name => format!("{} {value}", self.words.name("param", name)),
+            "type" | "op" | "direction" | "memory" | "phase" | "state" | "percentile" => value,
+            // A name never parts from its value.
+            name => format!("{}\u{a0}{value}", self.words.name("param", name)),
         }
     }
 
     /// Attributes in words, joined.
     pub fn attributes(&self, attributes: &BTreeMap<String, Value>) -> String {
-        let parts: Vec<String> = attributes.iter().map(|(n, v)| self.attribute(n, &v.to_string())).collect();
+        let shown = attributes.iter().map(|(n, v)| (n.as_str(), v.to_string()));
+        self.joined(shown.collect())
+    }
+
+    /// What the work is first, the thermal state last.
+    fn joined(&self, mut attributes: Vec<(&str, String)>) -> String {
+        attributes.sort_by_key(|(name, _)| match *name {
+            "type" | "op" | "direction" | "victim" => 0,
+            "state" => 2,
+            _ => 1,
+        });
+        let parts: Vec<String> = attributes.iter().map(|(n, v)| self.attribute(n, v)).collect();
         parts.join(" · ")
     }
 
     /// What a requirement is about: metric and labels.
     pub fn subject(&self, requirement: &Requirement) -> String {
-        let labels: Vec<String> = requirement.labels.iter().map(|(n, v)| self.attribute(n, &clean(v, SHORT))).collect();
+        let labels: Vec<_> = requirement.labels.iter().map(|(n, v)| (n.as_str(), clean(v, SHORT))).collect();
         let metric = self.words.name("metric", &requirement.metric);
-        if labels.is_empty() { metric } else { format!("{metric} · {}", labels.join(" · ")) }
+        if labels.is_empty() { metric } else { format!("{metric} · {}", self.joined(labels)) }
     }
 
     /// The mark of a requirement's status.

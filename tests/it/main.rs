@@ -3,6 +3,7 @@
 // Helpers of tests may do what tests may (clippy.toml covers only the functions marked #[test]).
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod browser;
 mod cli;
 mod component;
 mod conformance;

@@ -9,7 +9,7 @@ use gpu_assay::judge::{
 };
 use gpu_assay::record::*;
 use gpu_assay::report::MethodText;
-use gpu_assay::unit::{Bytes, Hertz, Seconds, Unit};
+use gpu_assay::unit::{Bytes, Hertz, Quantity, Seconds, Unit};
 
 /// Texts for the method section.
 pub const METHODS: &[MethodText<'static>] = &[
@@ -144,7 +144,7 @@ fn draft(id: &str, devices: Vec<DeviceInfo>, simulated: bool) -> Draft {
         record: id.to_owned(),
         judged_by: "gpu-assay 0.1.0".to_owned(),
         verdict: Verdict::Accepted,
-        headline: Message::new("headline.test"),
+        headline: Message::new("judge.headline.accepted").with("gates", 5u64),
         validity: Validity::Valid,
         validity_reasons: Vec::new(),
         requirements: Vec::new(),
@@ -329,6 +329,14 @@ impl Draft {
     }
 }
 
+fn rate(value: f64) -> Quantity {
+    Quantity { value, unit: Unit::BytePerSecond }
+}
+
+fn unsteady() -> Message {
+    Message::new("reason.unsteady").with("uncertainty", Argument::Ratio(0.023)).with("cap", Argument::Ratio(0.01))
+}
+
 fn limit(value: f64, kind: BasisKind, source: &str) -> Limit {
     Limit { value, basis: Basis { kind, source: source.to_owned() } }
 }
@@ -393,8 +401,13 @@ fn measure_all(draft: &mut Draft, devices: &[DeviceId], rate: f64, speed: impl F
     for victim in ["compute", "memory", "cache", "transfer"] {
         for aggressor in ["compute", "memory", "cache"] {
             let params = Params::default().with("victim", word(victim)).with("aggressor", word(aggressor));
-            let value = if (victim, aggressor) == ("memory", "memory") { 0.62 } else { 0.98 };
-            draft.measure(&fresh("interference", "interference.kept", Unit::Ratio, value), &params, &devices[..1]);
+            let value = if (victim, aggressor) == ("memory", "memory") { 1.62 } else { 1.02 };
+            let slowdown = fresh("interference", "interference.slowdown", Unit::Ratio, value);
+            draft.measure(&Fresh { better: Better::Lower, ..slowdown }, &params, &devices[..1]);
+            for (phase, rate) in [("alone", 3.0e12), ("loaded", 3.0e12 / value)] {
+                let victim = fresh("interference", "interference.victim", Unit::BytePerSecond, rate);
+                draft.measure(&Fresh { labels: &[("phase", phase)], ..victim }, &params, &devices[..1]);
+            }
         }
     }
 }
@@ -434,7 +447,7 @@ pub fn host() -> Draft {
     cpu.attributes = BTreeMap::from([("instructions".to_owned(), "avx2 avx512f avx512-fp16 vnni".to_owned())]);
     let id = cpu.id.clone();
     let mut draft = draft("01J9ZHOST0000000000000000A", vec![cpu], false);
-    measure_all(&mut draft, &[id.clone()], 0.004, |_, _| 1.0);
+    measure_all(&mut draft, std::slice::from_ref(&id), 0.004, |_, _| 1.0);
     measure_storage(&mut draft, &id);
     draft.sensors("machine", 0);
     let energy =
@@ -456,10 +469,8 @@ pub fn host() -> Draft {
     requirement.reason = Some(Message::new("reason.no_limit"));
     requirement.shares = vec![Share { of: Message::new("share.fma_peak"), value: 225e9, ratio: 0.911 }];
     for result in &mut draft.record.results {
-        if let Outcome::Measured(m) = &mut result.outcome {
-            if result.id.0.starts_with("storage") {
-                m.ceiling = Some(Ceiling { value: 7.9e9, derivation: "PCIe 4.0 × 4".to_owned() });
-            }
+        if let (true, Outcome::Measured(m)) = (result.id.0.starts_with("storage_s"), &mut result.outcome) {
+            m.ceiling = Some(Ceiling { value: 7.9e9, derivation: "PCIe 4.0 × 4".to_owned() });
         }
     }
     draft.assessment.not_compared = 61;
@@ -506,8 +517,12 @@ pub fn eight_gpus() -> Draft {
     wrong_and_lost(&mut draft, &ids);
     gpu_finding(&mut draft, &ids);
     draft.assessment.verdict = Verdict::NotAccepted;
-    draft.assessment.headline =
-        Message::new("headline.test").with("failed", 3u64).with("short", Argument::Ratio(0.267)).with("where", "sim:5");
+    draft.assessment.headline = Message::new("judge.headline.not_accepted_short")
+        .with("count", 7u64)
+        .with("gates", 89u64)
+        .with("what", "memory_bandwidth.rate op=read")
+        .with("where", "sim:5")
+        .with("short", Argument::Ratio(0.267));
     draft.assessment.validity_reasons = Vec::new();
     draft.assessment.not_compared = 12;
     draft
@@ -545,7 +560,7 @@ fn gpu_requirements(draft: &mut Draft, ids: &[DeviceId], speed: &dyn Fn(&DeviceI
             2 => (r.status, r.reason) = (Status::ConditionalPass, Some(Message::new("reason.near_above"))),
             1 => {
                 r.status = Status::Inconclusive;
-                r.reason = Some(Message::new("reason.unsteady").with("u", Argument::Ratio(0.023)));
+                r.reason = Some(unsteady());
             }
             _ => {}
         }
@@ -605,22 +620,27 @@ fn gpu_finding(draft: &mut Draft, ids: &[DeviceId]) {
     draft.assessment.findings.push(Finding {
         code: "GA-MEM-01".to_owned(),
         devices: vec![ids[5].clone()],
-        observed: Message::new("finding.test.observed").with("short", Argument::Ratio(0.3)),
-        why: Message::new("finding.test.why"),
+        observed: Message::new("finding.slow_memory.observed")
+            .with("metric", "memory_bandwidth.rate op=read")
+            .with("measured", rate(2.11e12))
+            .with("limit", rate(2.99e12))
+            .with("peers", 7u64)
+            .with("difference", Argument::Ratio(0.3)),
+        why: Message::new("finding.slow_memory.why"),
         evidence: vec![Evidence {
             pointer: "/results/12/outcome/measured/series/0".to_owned(),
-            message: Message::new("finding.test.evidence").with("peers", 7u64),
+            message: Message::new("finding.evidence.case").with("name", "memory_bandwidth[op=read]@sim:5"),
         }],
-        ruled_out: vec![Message::new("finding.test.throttling"), Message::new("finding.test.sharing")],
-        ask: Message::new("finding.test.ask"),
+        ruled_out: vec![
+            Message::new("finding.ruled_out.clock_held").with("share", Argument::Ratio(0.99)),
+            Message::new("finding.ruled_out.foreign"),
+        ],
+        ask: Message::new("finding.slow_memory.ask"),
         fix_by: FixBy::Provider,
         effect: Some(0.3),
         requirements: vec!["memory-guarantee/x".to_owned()],
     });
-    draft
-        .assessment
-        .not_tested
-        .push(NotTested { id: "sustained".to_owned(), reason: Message::new("reason.not_in_suite") });
+    draft.assessment.not_tested.push(NotTested { id: "sustained".to_owned(), reason: Message::new("reason.no_case") });
 }
 
 /// A run that found and measured nothing, and whose end is unknown.
@@ -633,7 +653,7 @@ pub fn nothing() -> Draft {
     draft.record.ledger = Ledger::default();
     draft.assessment.verdict = Verdict::Inconclusive;
     draft.assessment.validity = Validity::Unchecked;
-    draft.assessment.validity_reasons = vec![Message::new("validity.no_clock_check")];
+    draft.assessment.validity_reasons = vec![Message::new("judge.unchecked.clock")];
     draft
 }
 
@@ -718,7 +738,7 @@ pub fn hostile() -> Draft {
     for finding in &mut assessment.findings {
         finding.code = text();
         finding.evidence[0].pointer = long.clone();
-        finding.observed = Message::new("finding.test.observed").with("x", HOSTILE);
+        finding.observed = Message::new("finding.crash.observed").with("case", HOSTILE).with("text", HOSTILE);
     }
     draft
 }

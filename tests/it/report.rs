@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 use gpu_assay::report::section::SECTIONS;
-use gpu_assay::report::{Catalogue, FORMATS, Input, Lang, html, json, terminal};
+use gpu_assay::report::{Catalogue, FORMATS, Input, Lang, html, terminal};
 use regex::Regex;
+use serde_json::json;
 
+use crate::browser::{Browser, from_base64};
+use crate::component::missing;
 use crate::records::{self, Draft, METHODS};
 
 fn all() -> [(&'static str, Draft); 4] {
@@ -73,7 +77,7 @@ fn pages_are_self_contained_and_inert() {
     .unwrap();
     let attribute = Regex::new(r#" ([a-zA-Z-]+)="([^"]*)""#).unwrap();
     let elements = Regex::new(
-        r#"^</?(html|head|meta|title|style|body|svg|symbol|circle|path|rect|text|desc|use|main|footer|p|strong|section|header|h1|h2|h3|dl|dt|dd|div|span|ul|li|nav|a|table|caption|thead|tbody|tr|th|td|small|figure|figcaption|article|code|pre|br)[ />]|^<!doctype html>"#,
+        r#"^</?(html|head|meta|title|style|body|svg|symbol|circle|path|rect|text|desc|use|main|footer|p|strong|section|header|h1|h2|h3|dl|dt|dd|div|span|ul|li|nav|a|table|caption|thead|tbody|tr|th|td|small|article|code|pre|br)[ />]|^<!doctype html>"#,
     )
     .unwrap();
     each_page(|name, page| {
@@ -164,6 +168,15 @@ fn the_verdict_its_reach_and_the_simulation_are_unmistakable() {
 }
 
 #[test]
+fn every_message_has_words() {
+    let unknown = Regex::new(r"\[[a-z_]+\.[a-z_.]+\]").unwrap();
+    each_page(|name, page| {
+        let found = unknown.find(page);
+        assert!(found.is_none() || name.starts_with("hostile"), "{name}: {}", found.unwrap().as_str());
+    });
+}
+
+#[test]
 fn a_wrong_result_shows_no_speed() {
     let shown = page(&records::eight_gpus(), Lang::En);
     assert!(shown.contains("<td>void</td>"));
@@ -191,7 +204,7 @@ fn every_format_renders_every_record() {
 fn json_is_the_assessment() {
     let mut draft = records::eight_gpus();
     draft.assessment.requirements[0].reason = None;
-    let back = serde_json::from_str(&json(&draft.assessment).unwrap());
+    let back = serde_json::from_str(&gpu_assay::report::json(&draft.assessment).unwrap());
     assert_eq!(draft.assessment, back.unwrap());
 }
 
@@ -211,4 +224,133 @@ fn a_terminal_ends_with_the_verdict() {
     let colours = terminal(&draft.record, &draft.assessment, Lang::ZhCn, true, 80);
     let escapes = Regex::new("\u{1b}\\[[0-9;]+m").unwrap();
     assert!(escapes.replace_all(&colours, "").chars().all(|c| !c.is_control() || c == '\n'));
+}
+
+/// Writes each page into a folder of the build, where people can look at them; the browser tests load them from there.
+fn write_pages() -> std::path::PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reports");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, draft) in all() {
+        for lang in Lang::ALL {
+            std::fs::write(folder.join(format!("{name}-{lang}.html")), page(&draft, lang)).unwrap();
+        }
+    }
+    folder
+}
+
+/// Texts whose contrast with the colour behind them is below 4.5:1 (WCAG 2.1 AA), as `ratio: text`.
+const LOW_CONTRAST: &str = r#"
+const channels = c => c.match(/[\d.]+/g).map(Number);
+const linear = v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+const luminance = c => { const [r, g, b] = channels(c); return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b); };
+const ratio = (a, b) => { const [x, y] = [luminance(a), luminance(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+const behind = e => {
+  if (e.tagName === 'text' && e.previousElementSibling && e.previousElementSibling.classList.contains('cell'))
+    return getComputedStyle(e.previousElementSibling).fill;
+  for (; e; e = e.parentElement) {
+    const c = getComputedStyle(e).backgroundColor;
+    if (channels(c)[3] !== 0) return c;
+  }
+  return 'rgb(255, 255, 255)';
+};
+const bad = [];
+let seen = 0;
+for (const e of document.querySelectorAll('body *')) {
+  if (['title', 'desc'].includes(e.tagName) || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
+  const style = getComputedStyle(e);
+  const found = ratio(e.tagName === 'text' ? style.fill : style.color, behind(e));
+  seen += 1;
+  if (found < 4.5) bad.push(found.toFixed(2) + ': ' + e.textContent.slice(0, 40));
+}
+return [seen, bad];
+"#;
+
+#[test]
+fn a_browser_shows_pages_safely_and_legibly() {
+    let Some(browser) = Browser::start() else { return missing("chromium") };
+    let folder = write_pages();
+    for (name, _) in all() {
+        for lang in Lang::ALL {
+            let file = folder.join(format!("{name}-{lang}.html"));
+            browser.open(&file);
+            assert_eq!(browser.console(), [""; 0], "{name}, {lang}: console");
+            assert!(!browser.has_dialog(), "{name}, {lang}: a dialog");
+            let active = "return document.querySelectorAll('script, img, iframe, object, embed, link, form, [onload], [onerror], [style]').length";
+            assert_eq!(browser.run(active), 0, "{name}, {lang}: active elements");
+            let loaded = "return performance.getEntriesByType('resource').length";
+            assert_eq!(browser.run(loaded), 0, "{name}, {lang}: something was requested");
+            let title = browser.run("return document.title");
+            assert!(title.as_str().unwrap().contains(if lang == Lang::En {
+                "GPU acceptance report"
+            } else {
+                "验收"
+            }));
+            // The stylesheet was accepted under the page's own policy.
+            assert_eq!(browser.run("return document.styleSheets.length"), 1, "{name}, {lang}");
+            assert_ne!(browser.run("return getComputedStyle(document.querySelector('main')).fontFamily"), "");
+        }
+    }
+    narrow(&browser, &folder);
+    contrast(&browser, &folder);
+    print(&browser, &folder);
+}
+
+/// Nothing sticks out sideways on a telephone; what is wide scrolls within itself.
+fn narrow(browser: &Browser, folder: &Path) {
+    let size = json!({"width": 375, "height": 800, "deviceScaleFactor": 2, "mobile": true});
+    browser.devtools("Emulation.setDeviceMetricsOverride", size);
+    for (name, _) in all() {
+        for lang in Lang::ALL {
+            browser.open(&folder.join(format!("{name}-{lang}.html")));
+            let width = browser.run("return [innerWidth, document.documentElement.scrollWidth]");
+            assert_eq!(width, json!([375, 375]), "{name}, {lang}");
+        }
+    }
+    browser.devtools("Emulation.clearDeviceMetricsOverride", json!({}));
+}
+
+fn contrast(browser: &Browser, folder: &Path) {
+    for scheme in ["light", "dark"] {
+        let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        browser.devtools("Emulation.setEmulatedMedia", media);
+        for name in ["eight-en", "host-zh-CN", "nothing-en"] {
+            browser.open(&folder.join(format!("{name}.html")));
+            let dark = browser.run("return getComputedStyle(document.body).backgroundColor") == "rgb(18, 20, 23)";
+            assert_eq!(dark, scheme == "dark", "{name}: the scheme is not followed");
+            let found = browser.run(LOW_CONTRAST);
+            assert!(found[0].as_u64().unwrap() > 50, "{name}: {found}");
+            assert_eq!(found[1], json!([]), "{name}, {scheme}");
+        }
+    }
+}
+
+/// Every printed page carries the report's id and hash, its number, and SIMULATED where that is due.
+fn print(browser: &Browser, folder: &Path) {
+    if Command::new("pdftotext").arg("-v").output().is_err() {
+        return missing("pdftotext");
+    }
+    for (name, mark, first) in [
+        ("eight-en", "SIMULATED", "Page 1 of "),
+        ("eight-zh-CN", "模拟数据", "第 1 页，共 "),
+        ("host-en", "", "Page 1 of "),
+    ] {
+        browser.open(&folder.join(format!("{name}.html")));
+        let options = json!({"preferCSSPageSize": true, "printBackground": true});
+        let pdf = from_base64(browser.devtools("Page.printToPDF", options)["data"].as_str().unwrap());
+        let file = folder.join(format!("{name}.pdf"));
+        std::fs::write(&file, pdf).unwrap();
+        let text =
+            Command::new("pdftotext").args(["-layout".as_ref(), file.as_os_str(), "-".as_ref()]).output().unwrap();
+        let text = String::from_utf8_lossy(&text.stdout).into_owned();
+        let pages: Vec<&str> = text.trim_end_matches('\u{c}').split('\u{c}').collect();
+        assert!(pages.len() > 2 && pages[0].contains(first), "{name}: {}", pages[0]);
+        for (number, page) in pages.iter().enumerate() {
+            assert!(page.contains("gpu-assay 01J9Z") && page.contains("sha256"), "{name}, page {number}: {page}");
+            assert_eq!(
+                page.contains("SIMULATED") || page.contains("模拟数据"),
+                !mark.is_empty(),
+                "{name}, page {number}"
+            );
+        }
+    }
 }

@@ -37,7 +37,7 @@ pub struct Bars {
     pub rows: Vec<BarRow>,
 }
 
-const LEFT: f64 = 170.0;
+const LEFT: f64 = 230.0;
 const RIGHT: f64 = WIDTH - 80.0;
 const ROW: f64 = 26.0;
 
@@ -79,7 +79,7 @@ fn draw(svg: &mut Svg, axis: &Axis, row: &BarRow, top: f64) {
         svg.line("interval", (axis.at(low), middle), (axis.at(high), middle));
     } else {
         for (value, _, _) in &row.values {
-            svg.dot("unit", (axis.at(*value), middle), 2.6);
+            svg.dot("unit", (axis.at(*value), middle), 3.0);
         }
     }
     let rightmost = row.values.iter().map(|v| v.2.max(v.0)).chain(row.references.iter().map(|r| r.value));

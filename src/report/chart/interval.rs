@@ -28,7 +28,7 @@ pub struct Interval {
     pub rows: Vec<IntervalRow>,
 }
 
-const LEFT: f64 = 270.0;
+const LEFT: f64 = 330.0;
 const ROW: f64 = 20.0;
 /// Shares beyond these are drawn at the edge with an arrow.
 const LOWEST: f64 = 0.4;

@@ -46,7 +46,7 @@ pub struct Lines {
 }
 
 const LEFT: f64 = 58.0;
-const RIGHT: f64 = WIDTH - 130.0;
+const RIGHT: f64 = WIDTH - 170.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 224.0;
 /// Least distance between two labels at the ends of lines.

@@ -195,7 +195,7 @@ pub fn escape(text: &str) -> String {
 
 /// `text` cut to what fits about `width` user units at the chart's 11-unit font; wide (CJK) letters count double.
 pub fn shorten(text: &str, width: f64) -> String {
-    super::text::fit(text, (width / 6.0) as usize)
+    super::text::fit(text, (width / 6.3) as usize)
 }
 
 #[cfg(test)]

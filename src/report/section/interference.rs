@@ -1,7 +1,7 @@
 //! Interference: what a neighbour takes from a victim, as a matrix where the cases form one.
 
 use super::{Section, domain};
-use crate::report::figure::{figures, word_matrices};
+use crate::report::figure::word_matrices;
 
 /// The section.
 pub const SECTION: Section = Section {
@@ -10,8 +10,7 @@ pub const SECTION: Section = Section {
     listed: true,
     build: |page| {
         let belongs = |r: &crate::report::reading::Reading| domain::of(r.benchmark()) == "interference";
-        let mut all = word_matrices(page, belongs);
-        all.extend(figures(page, belongs));
-        domain::finish(page, "interference", all)
+        let figures = word_matrices(page, belongs);
+        domain::finish(page, "interference", figures)
     },
 };

@@ -74,7 +74,7 @@ fn host(page: &Page) -> Vec<Fact> {
     let cpus = page.fill(
         "item.cpus",
         &[
-            ("usable", &format!("{:.4}", h.cpus_usable).trim_end_matches('0').trim_end_matches('.').to_owned()),
+            ("usable", format!("{:.4}", h.cpus_usable).trim_end_matches('0').trim_end_matches('.')),
             ("total", &h.cpus_total.to_string()),
         ],
     );

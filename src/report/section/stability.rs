@@ -9,7 +9,7 @@ use super::{Section, view};
 use crate::record::TelemetrySeries;
 use crate::report::chart::{Strip, Strips, envelope};
 use crate::report::text::{LONG, SHORT, clean};
-use crate::report::view::{Fact, Figure, Page, Prefix, Row, Table, percent};
+use crate::report::view::{Fact, Figure, Page, Prefix, Row, Table};
 use crate::unit::Unit;
 
 /// The section.
@@ -23,7 +23,7 @@ pub const SECTION: Section = Section {
 /// Moments of a strip: two values each keep a line within 300 points.
 const COLUMNS: usize = 150;
 /// Strips and table rows at most.
-const MOST_STRIPS: usize = 12;
+const MOST_STRIPS: usize = 16;
 const MOST_ROWS: usize = 64;
 
 #[derive(Serialize)]
@@ -45,28 +45,33 @@ fn build(page: &mut Page) -> Option<Value> {
 
 /// Blocks of each primary metric relative to the median of their series.
 fn rounds(page: &mut Page) -> Option<Figure> {
-    let mut metrics: Vec<(&str, Vec<(f64, f64)>, Vec<f64>)> = Vec::new();
+    struct Metric<'m> {
+        name: &'m str,
+        points: Vec<(f64, f64)>,
+        drifts: Vec<f64>,
+    }
+    let mut metrics: Vec<Metric> = Vec::new();
     for reading in page.readings.iter().filter(|r| r.series.primary && r.median > 0.0 && !r.is_void()) {
         let metric = reading.series.metric.0.as_str();
-        let found = metrics.iter().position(|m| m.0 == metric);
+        let found = metrics.iter().position(|m| m.name == metric);
         let at = found.unwrap_or_else(|| {
-            metrics.push((metric, Vec::new(), Vec::new()));
+            metrics.push(Metric { name: metric, points: Vec::new(), drifts: Vec::new() });
             metrics.len() - 1
         });
-        metrics[at].1.extend(reading.series.blocks.iter().map(|b| (b.start.0, b.value / reading.median - 1.0)));
-        metrics[at].2.extend(reading.requirements.iter().filter_map(|r| r.measured).map(|m| m.drift));
+        metrics[at].points.extend(reading.series.blocks.iter().map(|b| (b.start.0, b.value / reading.median - 1.0)));
+        metrics[at].drifts.extend(reading.requirements.iter().filter_map(|r| r.measured).map(|m| m.drift));
     }
     let mut strips = Vec::new();
     let mut rows = Vec::new();
-    for (metric, points, drifts) in &metrics {
+    for Metric { name, points, drifts } in &metrics {
         let values: Vec<f64> = points.iter().map(|p| p.1).collect();
         let (low, high) = range(&values);
-        let label = page.words.name("metric", metric);
+        let label = page.words.name("metric", name);
         let drift =
             drifts.iter().copied().filter(|d| d.is_finite()).reduce(|a, b| if a.abs() > b.abs() { a } else { b });
-        let cells = vec![values.len().to_string(), percent(low), percent(high), drift.map_or("–".to_owned(), percent)];
+        let cells = vec![values.len().to_string(), signed(low), signed(high), drift.map_or("–".to_owned(), signed)];
         rows.push(Row { name: label.clone(), cells });
-        strips.push(strip(label, points, &percent(low), &percent(high)));
+        strips.push(strip(label, points, &signed(low), &signed(high)));
     }
     let heads = ["column.metric", "column.blocks", "column.lowest", "column.highest", "column.drift"];
     let columns = heads.iter().map(|k| page.t(k)).collect();
@@ -110,6 +115,11 @@ fn sensor_row(label: &str, series: &TelemetrySeries, prefix: &Prefix) -> Row {
     let at = |index: usize| values.get(index).map_or("–".to_owned(), |v| prefix.quantity(*v));
     let cells = vec![clean(&series.source, 40), at(0), at(values.len() / 2), at(values.len().saturating_sub(1))];
     Row { name: label.to_owned(), cells }
+}
+
+/// A relative change as a percentage with its sign.
+fn signed(ratio: f64) -> String {
+    format!("{:+.2} %", ratio * 100.0)
 }
 
 fn range(values: &[f64]) -> (f64, f64) {
