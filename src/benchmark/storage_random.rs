@@ -80,6 +80,7 @@ mod tests {
 
     #[test]
     fn percentiles_go_as_far_as_the_count_supports() {
+        let _alone = crate::backend::host::file::tests::alone();
         let folder = tempfile::tempdir_in(concat!(env!("CARGO_MANIFEST_DIR"), "/target")).unwrap();
         let params = Params::default().with("op", Value::Word("read".to_owned())).with("size", Value::Size(64 << 20));
         let mut work = StorageRandom.prepare(&context(Some(folder.path())), &params).unwrap();

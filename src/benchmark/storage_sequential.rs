@@ -341,6 +341,7 @@ pub(super) mod tests {
 
     #[test]
     fn reads_and_writes_are_verified_and_labelled() {
+        let _alone = crate::backend::host::file::tests::alone();
         let folder = tempfile::tempdir_in(concat!(env!("CARGO_MANIFEST_DIR"), "/target")).unwrap();
         for op in ["read", "write"] {
             let params = params(op).with("size", Value::Size(64 << 20)).with("depth", Value::Int(8));
