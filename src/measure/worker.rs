@@ -36,6 +36,9 @@ pub fn serve(
         Ok(_) => return answer(failed_open(now, &DeviceError::Unsupported("an empty device set".to_owned()))),
         Err(error) => return answer(failed_open(now, &error)),
     };
+    if open.aggressor {
+        devices.iter().for_each(|d| d.play_neighbour());
+    }
     let context =
         Context { devices: &devices, seed: open.seed, storage: open.storage.clone(), aggressor: open.aggressor };
     let stream = match devices[0].stream() {

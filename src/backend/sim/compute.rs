@@ -91,8 +91,8 @@ pub fn dot_int8(out: &mut [u8], a: i32, iterations: u32) {
 
 /// Where `hops` links from `start` lead; `None` if a link points outside.
 pub fn chase(next: &[u8], start: u32, hops: u32) -> Option<u32> {
-    let next: Vec<u32> = words(next).collect();
-    (0..hops).try_fold(start, |at, _| next.get(at as usize).copied())
+    let next = next.as_chunks::<4>().0;
+    (0..hops).try_fold(start, |at, _| next.get(at as usize).map(|b| u32::from_le_bytes(*b)))
 }
 
 /// The address-derived pattern.

@@ -15,7 +15,7 @@ use crate::backend::{
     Clock, Companion, Device, DeviceError, GemmPlan, GemmProblem, Place, RawBuffer, RawGemm, RawKernel, Reading, Stream,
 };
 use crate::kernel::KernelId;
-use crate::record::{DataType, DeviceInfo, Engine, EngineKind, Value};
+use crate::record::{DataType, DeviceInfo, Engine, EngineKind};
 use crate::unit::{Bytes, Unit};
 
 /// Host time of a launch, in nanoseconds.
@@ -24,6 +24,8 @@ const LAUNCH_NS: f64 = 2200.0;
 const SENSOR_NS: f64 = 200e6;
 /// Most readings kept between two calls of `readings`.
 const READINGS_KEPT: usize = 100_000;
+/// One in so many readings includes limits, links and memory in use.
+const RARE: u64 = 25;
 /// Memory the driver itself holds.
 const DRIVER_BYTES: f64 = 512.0 * 1024.0 * 1024.0;
 
@@ -133,6 +135,11 @@ impl SimDevice {
             return;
         }
         let load = if self.model.neighbour_works(at * 1e-9) { 1.0 } else { load };
+        let (temperature, is_rare) = (state.temperature, state.sensor_reads % RARE == 0);
+        state.sensor_reads += 1;
+        // Own buffers count as divided, as they are held; what others hold is in true size.
+        let own = state.used / f64::from(self.info.scale.bytes);
+        let used = own + DRIVER_BYTES + self.model.neighbour_memory();
         let mut add = |sensor: &str, unit: Unit, value: f64| {
             state.readings.push(Reading {
                 source: self.info.id.to_string(),
@@ -145,15 +152,18 @@ impl SimDevice {
         };
         add("clock", Unit::Hertz, cost.clock);
         add("power", Unit::Watt, cost.power);
-        add("power_limit", Unit::Watt, self.model.power_limit);
         add("throttle", Unit::Count, f64::from(cost.throttle));
         add("load", Unit::Ratio, load);
-        add("memory_used", Unit::Byte, state.used + DRIVER_BYTES + self.model.neighbour_memory());
-        if let Some((generation, lanes)) = self.model.link {
-            add("link_generation", Unit::Count, generation as f64);
-            add("link_width", Unit::Count, f64::from(lanes));
+        add("temperature", Unit::Celsius, temperature);
+        // What rarely changes is read more rarely.
+        if is_rare {
+            add("power_limit", Unit::Watt, self.model.power_limit);
+            add("memory_used", Unit::Byte, used);
+            if let Some((generation, lanes)) = self.model.link {
+                add("link_generation", Unit::Count, generation as f64);
+                add("link_width", Unit::Count, f64::from(lanes));
+            }
         }
-        add("temperature", Unit::Celsius, state.temperature);
     }
 
     /// One element of C as a fault would leave it.
@@ -261,7 +271,8 @@ impl Device for SimDevice {
         let mut state = self.state();
         state.companions = [0; 4];
         state.has_companions = !others.is_empty();
-        for resource in others.iter().flat_map(resources) {
+        let is_neighbour = state.is_neighbour;
+        for resource in others.iter().flat_map(|other| resource(other, is_neighbour)) {
             state.companions[resource as usize] += 1;
         }
     }
@@ -273,24 +284,17 @@ impl Device for SimDevice {
     }
 }
 
-/// The parts of the device that another process keeps busy, by the words of its case.
-fn resources(companion: &Companion) -> Vec<Resource> {
-    let named = |word: &str| match word {
+/// The part of the device that another process keeps busy. In an interference case that is the victim's part
+/// for the neighbour, and the aggressor's for everyone else.
+fn resource(other: &Companion, is_neighbour: bool) -> Option<Resource> {
+    let role = if is_neighbour { "victim" } else { "aggressor" };
+    match other.params.word(role).unwrap_or(&other.benchmark) {
         "gemm" | "fma_peak" | "compute" => Some(Resource::Compute),
-        "memory_bandwidth" | "memory" | "bandwidth" | "dram" => Some(Resource::Dram),
+        "memory_bandwidth" | "memory" => Some(Resource::Dram),
         "memory_latency" | "cache" => Some(Resource::Cache),
-        "host_link" | "transfer" | "link" => Some(Resource::Link),
+        "host_link" | "transfer" => Some(Resource::Link),
         _ => None,
-    };
-    let words = companion.params.0.values().filter_map(|v| match v {
-        Value::Word(word) => Some(word.as_str()),
-        _ => None,
-    });
-    let mut found: Vec<Resource> =
-        std::iter::once(companion.benchmark.as_str()).chain(words).filter_map(named).collect();
-    found.sort();
-    found.dedup();
-    found
+    }
 }
 
 /// Type of an arithmetic kernel.

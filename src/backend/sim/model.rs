@@ -327,8 +327,8 @@ impl Model {
         let clock = held(self.power_limit.min(thermal_limit));
         let power = idle + dynamic * (clock / self.matrix_clock).powi(3);
         let mut reasons = 0;
-        // At the default limit the matrix clock is what the vendor quotes; only a lower limit is a capped one.
-        if held(self.power_limit) < held(self.tdp) * 0.999 {
+        // Also at the default limit, as drivers show it: what is the model's own limit is for others to know.
+        if held(self.power_limit) < self.boost * 0.999 {
             reasons |= THROTTLE_POWER;
         }
         if is_hot && held(thermal_limit) < held(self.power_limit) * 0.999 {

@@ -61,6 +61,7 @@ pub(super) struct State {
     /// How far temperature and sensors have been followed.
     pub(super) followed: f64,
     pub(super) next_reading: f64,
+    pub(super) sensor_reads: u64,
     pub(super) readings: Vec<Reading>,
 }
 
@@ -86,6 +87,7 @@ impl State {
             temperature,
             followed: 0.0,
             next_reading: first_reading,
+            sensor_reads: 0,
             readings: Vec::new(),
         }
     }
