@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use half::f16;
-use half::slice::HalfFloatSliceExt;
 
 use self::pack::{Rows, Side};
 use self::tile::{Packing, Tile};
@@ -25,7 +24,7 @@ use crate::record::{DataType, Engine, EngineKind};
 
 /// k units of one block: a B panel of two 64-byte vectors per unit then takes 32 KiB.
 const UNITS: usize = 256;
-/// Panels of A in one block of C: 120 rows take 120 KiB of packed A, for any second-level cache.
+/// Panels of A in one block of C: 140 rows take 140 KiB of packed A, for any second-level cache.
 const PANELS_A: usize = 10;
 /// Panels of B in one block of C; more only make the sums' buffer larger.
 const PANELS_B: usize = 16;
@@ -234,8 +233,7 @@ impl Gemm {
                 for row in first..first + count {
                     let bytes =
                         std::slice::from_raw_parts(b.add(row * self.b.row_bytes).cast::<i8>(), self.b.row_bytes);
-                    let sum = bytes.iter().fold(0i32, |sum, x| sum.wrapping_add(i32::from(*x)));
-                    *self.sums_b.start().cast::<i32>().add(row) = sum;
+                    *self.sums_b.start().cast::<i32>().add(row) = pack::sum_bytes(bytes);
                 }
             }
         }
@@ -282,7 +280,7 @@ impl Gemm {
                 match self.tile.packing {
                     Packing::Fp16Twice | Packing::Fp16AsFp32 => {
                         let from = std::slice::from_raw_parts(from.cast::<f32>(), columns);
-                        std::slice::from_raw_parts_mut(to.cast::<f16>(), columns).convert_from_f32_slice(from);
+                        pack::narrow(from, std::slice::from_raw_parts_mut(to.cast::<f16>(), columns));
                     }
                     Packing::Int8QuadsUnsigned => {
                         let sums_b = self.sums_b.start().cast::<i32>().add(first_column);

@@ -2,6 +2,7 @@
 //! needs lie side by side.
 
 use half::f16;
+use half::slice::HalfFloatSliceExt;
 
 use super::tile::Packing;
 
@@ -65,9 +66,18 @@ pub struct Rows {
 /// # Safety
 /// The rows must be readable, and the panel must have room for `width·(to − from)` units.
 pub unsafe fn pack(packing: Packing, side: Side, rows: Rows, width: usize, from: usize, to: usize, panel: *mut u8) {
+    // SAFETY: the caller's promise; what the vector form has done is left out below.
+    unsafe {
+        let done = vectors::pack(packing, side, rows, width, from, to, panel);
+        let (from, panel) = (from + done, panel.add(done * width * packing.unit(side)));
+        pack_scalar(packing, side, rows, width, from, to, panel);
+    }
+}
+
+unsafe fn pack_scalar(p: Packing, side: Side, rows: Rows, width: usize, from: usize, to: usize, panel: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe {
-        match packing {
+        match p {
             Packing::Fp64 => transpose::<u64, u64>(rows, width, from, to, panel.cast(), |x| x),
             Packing::Fp32 => transpose::<u32, u32>(rows, width, from, to, panel.cast(), |x| x),
             Packing::Fp16Twice if side == Side::A => {
@@ -128,5 +138,263 @@ unsafe fn transpose<S: Copy + Default, D: Copy>(
                 *to_row.add((unit - from) * width) = convert(S::default());
             }
         }
+    }
+}
+
+/// Rounds sums to fp16.
+pub fn narrow(from: &[f32], to: &mut [f16]) {
+    let done = vectors::narrow(from, to);
+    if done < from.len() {
+        to[done..].convert_from_f32_slice(&from[done..]);
+    }
+}
+
+/// Sum of signed bytes, modulo 2³².
+pub fn sum_bytes(bytes: &[i8]) -> i32 {
+    let (done, sum) = vectors::sum_bytes(bytes);
+    bytes[done..].iter().fold(sum, |sum, x| sum.wrapping_add(i32::from(*x)))
+}
+
+/// Packing with vector transposes, where the CPU has AVX-512.
+#[cfg(target_arch = "x86_64")]
+mod vectors {
+    use std::arch::x86_64::*;
+
+    use super::*;
+
+    /// Packs as many whole vectors of units as there are; returns the units done.
+    pub unsafe fn pack(
+        p: Packing,
+        side: Side,
+        rows: Rows,
+        width: usize,
+        from: usize,
+        to: usize,
+        panel: *mut u8,
+    ) -> usize {
+        if !(is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")) {
+            return 0;
+        }
+        let units_in = |size: usize| to.min(rows.bytes / size).saturating_sub(from);
+        // SAFETY: the instruction sets were found; only units that all rows have in full are taken.
+        unsafe {
+            match p {
+                Packing::Fp64 => eights(rows, width, from, units_in(8) / 8 * 8, panel.cast()),
+                Packing::Fp32 | Packing::Int8Quads => {
+                    sixteens(rows, width, from, units_in(4) / 16 * 16, panel.cast(), 0)
+                }
+                Packing::Int8QuadsUnsigned => {
+                    let flip = if side == Side::A { 0x8080_8080 } else { 0 };
+                    sixteens(rows, width, from, units_in(4) / 16 * 16, panel.cast(), flip)
+                }
+                Packing::Fp16Twice if side == Side::A => {
+                    halves_twice(rows, width, from, units_in(2) / 32 * 32, panel.cast())
+                }
+                Packing::Fp16Twice => halves(rows, width, from, units_in(2) / 32 * 32, panel.cast()),
+                _ => 0,
+            }
+        }
+    }
+
+    /// 4×4 transpose of 128-bit lanes.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn lanes([x0, x1, x2, x3]: [__m512i; 4]) -> [__m512i; 4] {
+        let (even01, even23) = (_mm512_shuffle_i32x4::<0x88>(x0, x1), _mm512_shuffle_i32x4::<0x88>(x2, x3));
+        let (odd01, odd23) = (_mm512_shuffle_i32x4::<0xdd>(x0, x1), _mm512_shuffle_i32x4::<0xdd>(x2, x3));
+        [
+            _mm512_shuffle_i32x4::<0x88>(even01, even23),
+            _mm512_shuffle_i32x4::<0x88>(odd01, odd23),
+            _mm512_shuffle_i32x4::<0xdd>(even01, even23),
+            _mm512_shuffle_i32x4::<0xdd>(odd01, odd23),
+        ]
+    }
+
+    /// 64 bytes from byte `at` of rows `first..first + N`; rows that do not exist are zero.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn load<const N: usize>(rows: Rows, first: usize, at: usize) -> [__m512i; N] {
+        let mut vectors = [_mm512_setzero_si512(); N];
+        for (i, vector) in vectors.iter_mut().enumerate().take(rows.count.saturating_sub(first)) {
+            // SAFETY: the caller vouches for 64 bytes there.
+            *vector = unsafe { _mm512_loadu_si512(rows.start.add((first + i) * rows.bytes + at).cast()) };
+        }
+        vectors
+    }
+
+    /// 16×16 transpose of 32-bit units.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn transpose16(r: [__m512i; 16]) -> [__m512i; 16] {
+        let mut u = r;
+        for g in 0..4 {
+            let [a, b, c, d] = [r[4 * g], r[4 * g + 1], r[4 * g + 2], r[4 * g + 3]];
+            let (low_ab, high_ab) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+            let (low_cd, high_cd) = (_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+            u[4 * g] = _mm512_unpacklo_epi64(low_ab, low_cd);
+            u[4 * g + 1] = _mm512_unpackhi_epi64(low_ab, low_cd);
+            u[4 * g + 2] = _mm512_unpacklo_epi64(high_ab, high_cd);
+            u[4 * g + 3] = _mm512_unpackhi_epi64(high_ab, high_cd);
+        }
+        let mut out = r;
+        for c in 0..4 {
+            let lane = lanes([u[c], u[4 + c], u[8 + c], u[12 + c]]);
+            for (l, lane) in lane.iter().enumerate() {
+                out[4 * l + c] = *lane;
+            }
+        }
+        out
+    }
+
+    /// Lanes of a strip of up to `most` rows that begins at `strip`.
+    fn mask(width: usize, strip: usize, most: usize) -> u16 {
+        let lanes = (width - strip).min(most);
+        ((1u32 << lanes) - 1) as u16
+    }
+
+    #[target_feature(enable = "avx512f")]
+    unsafe fn sixteens(rows: Rows, width: usize, from: usize, count: usize, panel: *mut u32, flip: u32) -> usize {
+        let flip = _mm512_set1_epi32(flip as i32);
+        for unit in (0..count).step_by(16) {
+            for strip in (0..width).step_by(16) {
+                // SAFETY: all rows have the units; masked stores stay inside the panel.
+                unsafe {
+                    let columns = transpose16(load::<16>(rows, strip, (from + unit) * 4));
+                    for (i, column) in columns.iter().enumerate() {
+                        let to = panel.add((unit + i) * width + strip).cast();
+                        _mm512_mask_storeu_epi32(to, mask(width, strip, 16), _mm512_xor_si512(*column, flip));
+                    }
+                }
+            }
+        }
+        count
+    }
+
+    #[target_feature(enable = "avx512f")]
+    unsafe fn eights(rows: Rows, width: usize, from: usize, count: usize, panel: *mut u64) -> usize {
+        for unit in (0..count).step_by(8) {
+            for strip in (0..width).step_by(8) {
+                // SAFETY: all rows have the units; masked stores stay inside the panel.
+                unsafe {
+                    let r = load::<8>(rows, strip, (from + unit) * 8);
+                    let even = lanes([0, 2, 4, 6].map(|i| _mm512_unpacklo_epi64(r[i], r[i + 1])));
+                    let odd = lanes([0, 2, 4, 6].map(|i| _mm512_unpackhi_epi64(r[i], r[i + 1])));
+                    for l in 0..4 {
+                        for (c, column) in [even[l], odd[l]].iter().enumerate() {
+                            let to = panel.add((unit + 2 * l + c) * width + strip).cast();
+                            _mm512_mask_storeu_epi64(to, mask(width, strip, 8) as u8, *column);
+                        }
+                    }
+                }
+            }
+        }
+        count
+    }
+
+    /// fp16 elements of A, each written twice.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn halves_twice(rows: Rows, width: usize, from: usize, count: usize, panel: *mut u32) -> usize {
+        let low_half = _mm512_set1_epi32(0xffff);
+        for unit in (0..count).step_by(32) {
+            for strip in (0..width).step_by(16) {
+                // SAFETY: all rows have the units; masked stores stay inside the panel.
+                unsafe {
+                    let pairs = transpose16(load::<16>(rows, strip, (from + unit) * 2));
+                    for (i, pair) in pairs.iter().enumerate() {
+                        let first = _mm512_or_si512(_mm512_and_si512(*pair, low_half), _mm512_slli_epi32::<16>(*pair));
+                        let second =
+                            _mm512_or_si512(_mm512_andnot_si512(low_half, *pair), _mm512_srli_epi32::<16>(*pair));
+                        let to = panel.add((unit + 2 * i) * width + strip);
+                        _mm512_mask_storeu_epi32(to.cast(), mask(width, strip, 16), first);
+                        _mm512_mask_storeu_epi32(to.add(width).cast(), mask(width, strip, 16), second);
+                    }
+                }
+            }
+        }
+        count
+    }
+
+    /// fp16 elements of B; its panels are a whole number of 16 rows wide.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn halves(rows: Rows, width: usize, from: usize, count: usize, panel: *mut u16) -> usize {
+        if !width.is_multiple_of(16) {
+            return 0;
+        }
+        for unit in (0..count).step_by(32) {
+            for strip in (0..width).step_by(16) {
+                // SAFETY: all rows have the units; the panel holds 16 more elements from each place.
+                unsafe {
+                    let pairs = transpose16(load::<16>(rows, strip, (from + unit) * 2));
+                    for (i, pair) in pairs.iter().enumerate() {
+                        let to = panel.add((unit + 2 * i) * width + strip);
+                        _mm256_storeu_si256(to.cast(), _mm512_cvtepi32_epi16(*pair));
+                        let second = _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(*pair));
+                        _mm256_storeu_si256(to.add(width).cast(), second);
+                    }
+                }
+            }
+        }
+        count
+    }
+
+    /// Elements done and their sum.
+    pub fn sum_bytes(bytes: &[i8]) -> (usize, i32) {
+        if !(is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni")) {
+            return (0, 0);
+        }
+        // SAFETY: the instruction sets were found.
+        (bytes.len() / 64 * 64, unsafe { sum_vnni(bytes) })
+    }
+
+    /// The dot product with ones, of all whole vectors.
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    fn sum_vnni(bytes: &[i8]) -> i32 {
+        let ones = _mm512_set1_epi8(1);
+        let mut sums = _mm512_setzero_si512();
+        for bytes in bytes.as_chunks::<64>().0 {
+            // SAFETY: 64 bytes are there.
+            sums = _mm512_dpbusd_epi32(sums, ones, unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) });
+        }
+        _mm512_reduce_add_epi32(sums)
+    }
+
+    /// Rounds as many whole vectors as there are; returns the elements done.
+    pub fn narrow(from: &[f32], to: &mut [f16]) -> usize {
+        if !is_x86_feature_detected!("avx512f") {
+            return 0;
+        }
+        let count = from.len().min(to.len()) / 16 * 16;
+        // SAFETY: AVX-512F was found, and both slices hold `count` elements.
+        unsafe { narrow_avx512(from.as_ptr(), to.as_mut_ptr().cast(), count) };
+        count
+    }
+
+    #[target_feature(enable = "avx512f")]
+    unsafe fn narrow_avx512(from: *const f32, to: *mut u16, count: usize) {
+        for i in (0..count).step_by(16) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let halves =
+                    _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(_mm512_loadu_ps(from.add(i)));
+                _mm256_storeu_si256(to.add(i).cast(), halves);
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod vectors {
+    use super::*;
+
+    pub unsafe fn pack(_: Packing, _: Side, _: Rows, _: usize, _: usize, _: usize, _: *mut u8) -> usize {
+        0
+    }
+
+    pub fn narrow(_: &[f32], _: &mut [f16]) -> usize {
+        0
+    }
+
+    pub fn sum_bytes(_: &[i8]) -> (usize, i32) {
+        (0, 0)
     }
 }

@@ -55,7 +55,7 @@ mod x86 {
         |p| _mm512_loadu_pd(p), |p, x| _mm512_storeu_pd(p, x), |x| _mm512_set1_pd(x), |x, m, k| _mm512_fmadd_pd(x, m, k), |x| x);
     chain!(#[target_feature(enable = "avx512f")] fp32_avx512, f32, 16 x 16,
         |p| _mm512_loadu_ps(p), |p, x| _mm512_storeu_ps(p, x), |x| _mm512_set1_ps(x), |x, m, k| _mm512_fmadd_ps(x, m, k), |x| x as f32);
-    chain!(#[target_feature(enable = "avx512f,avx512bw,avx512fp16")] fp16_avx512, f16, 16 x 32,
+    chain!(#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512fp16")] fp16_avx512, f16, 16 x 32,
         |p: *const f16| _mm512_castsi512_ph(_mm512_loadu_si512(p.cast())),
         |p: *mut f16, x| _mm512_storeu_si512(p.cast(), _mm512_castph_si512(x)),
         |x: f16| _mm512_castsi512_ph(_mm512_set1_epi16(x.to_bits() as i16)), |x, m, k| _mm512_fmadd_ph(x, m, k), f16::from_f64);
@@ -157,7 +157,7 @@ mod x86 {
     }
 
     pub fn fp16() -> Option<Chain<f16>> {
-        let found = is_x86_feature_detected!("avx512fp16") && is_x86_feature_detected!("avx512bw");
+        let found = is_x86_feature_detected!("avx512fp16") && is_x86_feature_detected!("avx512vl");
         found.then_some(fp16_avx512 as Chain<f16>)
     }
 
