@@ -22,12 +22,16 @@ use super::pool::Pool;
 use crate::backend::{DeviceError, GemmPlan, GemmProblem, RawGemm};
 use crate::record::{DataType, Engine, EngineKind};
 
-/// k units of one block: a B panel of two 64-byte vectors per unit then takes 32 KiB.
-const UNITS: usize = 256;
-/// Panels of A in one block of C: 140 rows take 140 KiB of packed A, for any second-level cache.
-const PANELS_A: usize = 10;
-/// Panels of B in one block of C; more only make the sums' buffer larger.
-const PANELS_B: usize = 16;
+/// k units of one block: a B panel of three 64-byte vectors per unit then takes 24 KiB, and half of a first-level
+/// cache is left for A and the tile.
+const UNITS: usize = 128;
+/// Panels of A in one block of C: 256 rows take 128 or 256 KiB of packed A, which fits second-level caches.
+const PANELS_A: usize = 32;
+/// Panels of B in one block of C; more make the sums' buffer larger, fewer use each panel of A less often.
+const PANELS_B: usize = 11;
+
+/// Size from which C is not kept in caches: several second-level caches.
+const STREAMING_BYTES: usize = 8 << 20;
 
 /// A planned multiplication with its packed panels and buffers.
 pub struct Gemm {
@@ -39,6 +43,8 @@ pub struct Gemm {
     sums_b: Mapping,
     /// A block's tiles, for each thread.
     blocks: Vec<Mapping>,
+    /// C is written past the caches.
+    streaming: bool,
 }
 
 /// One matrix as panels, k block by k block.
@@ -148,7 +154,8 @@ impl Gemm {
             // SAFETY: each member first touches, and later uses, only its own block.
             unsafe { blocks[member].start().write_bytes(0, block) };
         });
-        Ok(Gemm { problem: *problem, tile, a, b, sums_b, blocks })
+        let streaming = m * n * tile.packing.sum() > STREAMING_BYTES;
+        Ok(Gemm { problem: *problem, tile, a, b, sums_b, blocks, streaming })
     }
 
     /// Bytes of A, B and C.
@@ -265,6 +272,7 @@ impl Gemm {
                     self.write_tile(i, j, block.add(place(i, j)), c);
                 }
             }
+            pack::finish();
         }
     }
 
@@ -289,7 +297,7 @@ impl Gemm {
                             *to.cast::<i32>().add(column) = (*from.cast::<i32>().add(column)).wrapping_sub(excess);
                         }
                     }
-                    _ => std::ptr::copy_nonoverlapping(from, to, columns * sum),
+                    _ => pack::write_row(from, to, columns * sum, self.streaming),
                 }
             }
         }

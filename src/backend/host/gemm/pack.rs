@@ -149,6 +149,23 @@ pub fn narrow(from: &[f32], to: &mut [f16]) {
     }
 }
 
+/// Writes `bytes` bytes of finished results; `streaming` says that C is too large to be kept in caches.
+///
+/// # Safety
+/// Both places must hold `bytes` bytes and not overlap. [`finish`] must follow before anybody else reads.
+pub unsafe fn write_row(from: *const u8, to: *mut u8, bytes: usize, streaming: bool) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let done = if streaming { vectors::stream(from, to, bytes) } else { 0 };
+        std::ptr::copy_nonoverlapping(from.add(done), to.add(done), bytes - done);
+    }
+}
+
+/// Makes streamed results visible to other threads.
+pub fn finish() {
+    vectors::finish();
+}
+
 /// Sum of signed bytes, modulo 2³².
 pub fn sum_bytes(bytes: &[i8]) -> i32 {
     let (done, sum) = vectors::sum_bytes(bytes);
@@ -161,6 +178,9 @@ mod vectors {
     use std::arch::x86_64::*;
 
     use super::*;
+
+    /// Bytes ahead: many rows are read side by side, more than the hardware follows.
+    const PREFETCH: usize = 512;
 
     /// Packs as many whole vectors of units as there are; returns the units done.
     pub unsafe fn pack(
@@ -216,8 +236,12 @@ mod vectors {
     unsafe fn load<const N: usize>(rows: Rows, first: usize, at: usize) -> [__m512i; N] {
         let mut vectors = [_mm512_setzero_si512(); N];
         for (i, vector) in vectors.iter_mut().enumerate().take(rows.count.saturating_sub(first)) {
-            // SAFETY: the caller vouches for 64 bytes there.
-            *vector = unsafe { _mm512_loadu_si512(rows.start.add((first + i) * rows.bytes + at).cast()) };
+            // SAFETY: the caller vouches for 64 bytes there; a prefetch of any address is harmless.
+            unsafe {
+                let from = rows.start.add((first + i) * rows.bytes + at);
+                _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(PREFETCH).cast());
+                *vector = _mm512_loadu_si512(from.cast());
+            }
         }
         vectors
     }
@@ -337,6 +361,30 @@ mod vectors {
         count
     }
 
+    /// Copies whole cache lines past the caches, if the target is aligned to them; returns the bytes done.
+    pub unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) -> usize {
+        if !to.cast::<__m512i>().is_aligned() || !is_x86_feature_detected!("avx512f") {
+            return 0;
+        }
+        // SAFETY: the caller's promise; the instruction set was found.
+        unsafe { stream_avx512(from, to, bytes / 64 * 64) }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    unsafe fn stream_avx512(from: *const u8, to: *mut u8, bytes: usize) -> usize {
+        for at in (0..bytes).step_by(64) {
+            // SAFETY: the caller's promise; `to` is aligned.
+            unsafe { _mm512_stream_si512(to.add(at).cast(), _mm512_loadu_si512(from.add(at).cast())) };
+        }
+        bytes
+    }
+
+    /// Non-temporal stores are weakly ordered.
+    pub fn finish() {
+        // SAFETY: every x86-64 CPU has it.
+        unsafe { _mm_sfence() };
+    }
+
     /// Elements done and their sum.
     pub fn sum_bytes(bytes: &[i8]) -> (usize, i32) {
         if !(is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni")) {
@@ -397,4 +445,10 @@ mod vectors {
     pub fn sum_bytes(_: &[i8]) -> (usize, i32) {
         (0, 0)
     }
+
+    pub unsafe fn stream(_: *const u8, _: *mut u8, _: usize) -> usize {
+        0
+    }
+
+    pub fn finish() {}
 }

@@ -1,6 +1,6 @@
 //! Register tiles: `tile (+)= A·Bᵀ` for one panel of A rows and one panel of B rows, both packed along k.
 //!
-//! One vector pair of B and one broadcast element of A feed two fused multiply-adds. The tile is a small
+//! Two or three vectors of B and one broadcast element of A feed as many fused multiply-adds. The tile is a small
 //! contiguous array in cache, so that no form needs to know about the edges of C.
 
 /// `(units, a, b, tile, first)`: multiplies `units` packed k units; `first` overwrites the tile.
@@ -53,39 +53,42 @@ const FP16_BLOCK: usize = 128;
 
 /// How many units ahead of their use panels are fetched: the hardware's own prefetch alone leaves a tenth of
 /// the time waiting.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
 
-/// A tile of `$rows` rows by two vectors of `$width` bytes.
+/// A tile of `$rows` rows by `$vectors` vectors of `$width` bytes.
 macro_rules! tile {
-    ($(#[$meta:meta])* $name:ident, $rows:literal, $width:literal, $unit:ty, $vector:ty, $zero:expr, $load:expr, $store:expr, $broadcast:expr, $multiply_add:expr, $add:expr) => {
+    ($(#[$meta:meta])* $name:ident, $rows:expr, $vectors:literal x $width:literal, $unit:ty, $vector:ty, $zero:expr, $load:expr, $store:expr, $broadcast:expr, $multiply_add:expr, $add:expr) => {
         $(#[$meta])*
         unsafe fn $name(units: usize, a: *const u8, b: *const u8, tile: *mut u8, first: bool) {
             // SAFETY: the panels hold `units` units of all rows and columns, the tile all of its elements.
             unsafe {
                 if !first {
-                    for line in (0..$rows * 2 * $width).step_by(64) {
+                    for line in (0..$rows * $vectors * $width).step_by(64) {
                         prefetch(tile.add(line));
                     }
                 }
-                let mut sums: [[$vector; 2]; $rows] = [[$zero; 2]; $rows];
+                let mut sums: [[$vector; $vectors]; $rows] = [[$zero; $vectors]; $rows];
                 let (mut a, mut b) = (a, b);
                 for _ in 0..units {
                     prefetch(a.add(AHEAD * $rows * size_of::<$unit>()));
-                    prefetch(b.add(AHEAD * 2 * $width));
-                    prefetch(b.add(AHEAD * 2 * $width + 64));
-                    let (b0, b1) = ($load(b), $load(b.add($width)));
-                    for (i, sum) in sums.iter_mut().enumerate() {
+                    let mut ys: [$vector; $vectors] = [$zero; $vectors];
+                    for (j, y) in ys.iter_mut().enumerate() {
+                        prefetch(b.add((AHEAD * $vectors + j) * $width));
+                        *y = $load(b.add(j * $width));
+                    }
+                    for (i, sums) in sums.iter_mut().enumerate() {
                         let x = $broadcast(a.cast::<$unit>().add(i).read_unaligned());
-                        sum[0] = $multiply_add(sum[0], x, b0);
-                        sum[1] = $multiply_add(sum[1], x, b1);
+                        for (sum, y) in sums.iter_mut().zip(&ys) {
+                            *sum = $multiply_add(*sum, x, *y);
+                        }
                     }
                     a = a.add($rows * size_of::<$unit>());
-                    b = b.add(2 * $width);
+                    b = b.add($vectors * $width);
                 }
                 // By reference: consuming iterators would send the sums through the stack.
                 for (i, sum) in sums.iter().enumerate() {
                     for (j, sum) in sum.iter().enumerate() {
-                        let at = tile.add((i * 2 + j) * $width);
+                        let at = tile.add((i * $vectors + j) * $width);
                         $store(at, if first { *sum } else { $add(*sum, $load(at)) });
                     }
                 }
@@ -100,8 +103,9 @@ mod x86 {
 
     use super::*;
 
-    /// Rows of the fp16 tile.
-    const FP16_ROWS: usize = 14;
+    /// Rows of the AVX-512 tiles: 24 sums, three vectors of B and one element of A take 28 of 32 registers. Wider
+    /// tiles of fewer rows need fewer loads per multiplication than the opposite.
+    const ROWS: usize = 8;
 
     #[inline(always)]
     unsafe fn prefetch(at: *const u8) {
@@ -112,8 +116,8 @@ mod x86 {
     tile!(
         #[target_feature(enable = "avx512f")]
         fp64_avx512,
-        12,
-        64,
+        ROWS,
+        3 x 64,
         f64,
         __m512d,
         _mm512_setzero_pd(),
@@ -126,8 +130,8 @@ mod x86 {
     tile!(
         #[target_feature(enable = "avx512f")]
         fp32_avx512,
-        12,
-        64,
+        ROWS,
+        3 x 64,
         f32,
         __m512,
         _mm512_setzero_ps(),
@@ -140,8 +144,8 @@ mod x86 {
     tile!(
         #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
         int8_avx512,
-        12,
-        64,
+        ROWS,
+        3 x 64,
         i32,
         __m512i,
         _mm512_setzero_si512(),
@@ -155,7 +159,7 @@ mod x86 {
         #[target_feature(enable = "avx2,fma")]
         fp64_avx2,
         6,
-        32,
+        2 x 32,
         f64,
         __m256d,
         _mm256_setzero_pd(),
@@ -169,7 +173,7 @@ mod x86 {
         #[target_feature(enable = "avx2,fma")]
         fp32_avx2,
         6,
-        32,
+        2 x 32,
         f32,
         __m256,
         _mm256_setzero_ps(),
@@ -183,7 +187,7 @@ mod x86 {
         #[target_feature(enable = "avx2")]
         int8_avx2,
         6,
-        32,
+        2 x 32,
         i32,
         __m256i,
         _mm256_setzero_si256(),
@@ -201,35 +205,35 @@ mod x86 {
         for from in (0..units).step_by(FP16_BLOCK) {
             let steps = FP16_BLOCK.min(units - from);
             // SAFETY: the caller's promise, for a part of the units.
-            unsafe { fp16_block(steps, a.add(from * FP16_ROWS * 4), b.add(from * 128), tile, first && from == 0) };
+            unsafe { fp16_block(steps, a.add(from * ROWS * 4), b.add(from * 192), tile, first && from == 0) };
         }
     }
 
     /// One short sum.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512fp16")]
     unsafe fn fp16_block(steps: usize, a: *const u8, b: *const u8, tile: *mut u8, first: bool) {
-        let mut sums: [[__m512h; 2]; FP16_ROWS] = [[_mm512_setzero_ph(); 2]; FP16_ROWS];
+        let mut sums: [[__m512h; 3]; ROWS] = [[_mm512_setzero_ph(); 3]; ROWS];
         let (mut a, mut b) = (a, b);
         // SAFETY: the panels hold `steps` units of all rows and columns, the tile all of its elements.
         unsafe {
             for _ in 0..steps {
-                prefetch(a.add(AHEAD * FP16_ROWS * 4));
-                let (b0, b1) = (_mm512_loadu_si512(b.cast()), _mm512_loadu_si512(b.add(64).cast()));
-                let (b0, b1) = (_mm512_castsi512_ph(b0), _mm512_castsi512_ph(b1));
-                for (i, sum) in sums.iter_mut().enumerate() {
+                prefetch(a.add(AHEAD * ROWS * 4));
+                let ys = [0, 64, 128].map(|at| _mm512_castsi512_ph(_mm512_loadu_si512(b.add(at).cast())));
+                for (i, sums) in sums.iter_mut().enumerate() {
                     let x = _mm512_castsi512_ph(_mm512_set1_epi32(a.cast::<i32>().add(i).read_unaligned()));
-                    sum[0] = _mm512_fmadd_ph(x, b0, sum[0]);
-                    sum[1] = _mm512_fmadd_ph(x, b1, sum[1]);
+                    for (sum, y) in sums.iter_mut().zip(&ys) {
+                        *sum = _mm512_fmadd_ph(x, *y, *sum);
+                    }
                 }
-                a = a.add(FP16_ROWS * 4);
-                b = b.add(128);
+                a = a.add(ROWS * 4);
+                b = b.add(192);
             }
             for (i, sum) in sums.iter().enumerate() {
                 for (j, sum) in sum.iter().enumerate() {
                     let halves = _mm512_castph_si512(*sum);
                     let low = _mm512_cvtxph_ps(_mm256_castsi256_ph(_mm512_castsi512_si256(halves)));
                     let high = _mm512_cvtxph_ps(_mm256_castsi256_ph(_mm512_extracti64x4_epi64::<1>(halves)));
-                    let at = tile.cast::<f32>().add((i * 2 + j) * 32);
+                    let at = tile.cast::<f32>().add((i * 3 + j) * 32);
                     if first {
                         _mm512_storeu_ps(at, low);
                         _mm512_storeu_ps(at.add(16), high);
@@ -252,16 +256,16 @@ mod x86 {
             |name, rows, columns, packing, run| Tile { name, rows, columns, packing, fp16_block: 0, fast: true, run };
         let [mut fp64, mut fp32, mut half, mut int8] = [const { Vec::new() }; 4];
         if fp16 {
-            let tile = tile("AVX512-FP16", FP16_ROWS, 64, Packing::Fp16Twice, fp16_avx512);
+            let tile = tile("AVX512-FP16", ROWS, 96, Packing::Fp16Twice, fp16_avx512);
             half.push(Tile { fp16_block: FP16_BLOCK, ..tile });
         }
         if vnni {
-            int8.push(tile("AVX512-VNNI", 14, 32, Packing::Int8QuadsUnsigned, int8_avx512));
+            int8.push(tile("AVX512-VNNI", ROWS, 48, Packing::Int8QuadsUnsigned, int8_avx512));
         }
         if avx512 {
-            fp64.push(tile("AVX-512", 14, 16, Packing::Fp64, fp64_avx512));
-            fp32.push(tile("AVX-512", 14, 32, Packing::Fp32, fp32_avx512));
-            half.push(Tile { fast: false, ..tile("AVX-512", 14, 32, Packing::Fp16AsFp32, fp32_avx512) });
+            fp64.push(tile("AVX-512", ROWS, 24, Packing::Fp64, fp64_avx512));
+            fp32.push(tile("AVX-512", ROWS, 48, Packing::Fp32, fp32_avx512));
+            half.push(Tile { fast: false, ..tile("AVX-512", ROWS, 48, Packing::Fp16AsFp32, fp32_avx512) });
         }
         if avx2 {
             fp64.push(tile("AVX2", 6, 8, Packing::Fp64, fp64_avx2));
@@ -299,7 +303,7 @@ mod arm {
         #[target_feature(enable = "neon")]
         fp64_neon,
         8,
-        16,
+        2 x 16,
         f64,
         float64x2_t,
         vdupq_n_f64(0.0),
@@ -313,7 +317,7 @@ mod arm {
         #[target_feature(enable = "neon")]
         fp32_neon,
         8,
-        16,
+        2 x 16,
         f32,
         float32x4_t,
         vdupq_n_f32(0.0),
@@ -327,7 +331,7 @@ mod arm {
         #[target_feature(enable = "neon")]
         int8_neon_dot,
         8,
-        16,
+        2 x 16,
         i32,
         int32x4_t,
         vdupq_n_s32(0),
