@@ -37,11 +37,15 @@ rounds = { min = 3, max = 3 }
 benchmark = "gemm"
 params = { type = ["fp32"], n = [256] }
 block = "20 ms"
+precision = "5 %"
+value = 2
 
 [[run]]
 benchmark = "memory_bandwidth"
 params = { op = ["triad"], size = ["4 MiB"] }
 block = "20 ms"
+precision = "5 %"
+value = 1
 
 [[demand]]
 id = "compute-correct"
@@ -69,15 +73,19 @@ fn exit_0_host_run_is_accepted_and_writes_its_files() {
     let here = folder();
     let suite = write(here.path(), "tiny.toml", TINY);
     let output = gpu_assay(here.path(), &["run", "--device", "host", "--suite", &suite, "--out", "out"]);
-    assert_eq!(code(&output), 0, "{}{}", stdout(&output), stderr(&output));
     for name in ["record.json", "assessment.json", "report.html", "journal.ndjson"] {
         assert!(here.path().join("out").join(name).exists(), "{name}");
     }
     let assessment: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(here.path().join("out/assessment.json")).expect("written"))
             .expect("JSON");
-    assert_eq!(assessment["verdict"], "accepted", "{assessment:#}");
     assert_eq!(assessment["simulated"], false);
+    // Other tests load this machine at the same time. A run that notices them is invalid and inconclusive, and
+    // saying so is right; nothing else may keep it from being accepted.
+    let reasons = assessment["validity_reasons"].as_array().expect("list");
+    let disturbed = reasons.iter().any(|r| r["id"] == "judge.invalid.foreign");
+    let expected = if disturbed { (3, "inconclusive") } else { (0, "accepted") };
+    assert_eq!((code(&output), assessment["verdict"].as_str().expect("word")), expected, "{assessment:#}");
 }
 
 #[test]
