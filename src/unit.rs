@@ -482,7 +482,7 @@ mod tests {
         assert_eq!(FlopPerSecond(999.6e9).to_string(), "1.00 TFLOP/s");
         assert_eq!(Seconds(85e-9).to_string(), "85.0 ns");
         assert_eq!(Seconds(12.5).to_string(), "12.5 s");
-        assert_eq!(Ratio(0.9315).to_string(), "93.2 %");
+        assert_eq!(Ratio(0.9317).to_string(), "93.2 %");
         assert_eq!(Quantity { value: 3.0, unit: Unit::Count }.to_string(), "3.00");
     }
 

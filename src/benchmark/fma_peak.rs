@@ -331,7 +331,8 @@ mod tests {
                 let check = chains.verify(&mut *stream, moment).unwrap();
                 assert_eq!(check.verified, Verified::Right, "{word} {moment:?}");
             }
-            // Nothing was launched since the results were overwritten.
+            // A launch that did nothing leaves the overwritten results.
+            chains.is_fresh = true;
             let check = chains.verify(&mut *stream, Moment::Round(2)).unwrap();
             assert!(matches!(check.verified, Verified::Wrong { .. }), "{word}");
             // One bit of one lane.

@@ -20,6 +20,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("GA-ID-02", "disagreement"),
     ("GA-ID-03", "mixed"),
     ("GA-ID-04", "missing_gpu"),
+    ("GA-LINK-01", "fewer_lanes"),
     ("GA-LINK-01", "narrow_link"),
     ("GA-LOAD-01", "foreign_process"),
     ("GA-LOAD-02", "unexplained_load"),
@@ -43,9 +44,9 @@ pub const CODES: &[(&str, &str)] = &[
     ("GA-UNIT-01", "fewer_units"),
 ];
 
-/// The topic of a finding code.
-pub fn topic(code: &str) -> Option<&'static str> {
-    CODES.iter().find(|(known, _)| known.eq_ignore_ascii_case(code)).map(|(_, topic)| *topic)
+/// The topics of a finding code: one, or several ways to see the same fault. Empty for an unknown code.
+pub fn topics(code: &str) -> Vec<&'static str> {
+    CODES.iter().filter(|(known, _)| known.eq_ignore_ascii_case(code)).map(|(_, topic)| *topic).collect()
 }
 
 #[cfg(test)]
@@ -79,7 +80,7 @@ mod tests {
         used(&checks, &mut found);
         let table: BTreeSet<_> = CODES.iter().map(|(c, t)| ((*c).to_owned(), (*t).to_owned())).collect();
         assert_eq!(table, found);
-        let codes: BTreeSet<&str> = CODES.iter().map(|(c, _)| *c).collect();
-        assert_eq!(codes.len(), CODES.len(), "one topic per code");
+        let topics: BTreeSet<&str> = CODES.iter().map(|(_, topic)| *topic).collect();
+        assert_eq!(topics.len(), CODES.len(), "one code per topic");
     }
 }

@@ -25,7 +25,7 @@ pub use assessment::{
     Message, NotTested, Requirement, Share, Status, Validity, Verdict,
 };
 pub use check::{CHECKS, Check};
-pub use codes::{CODES, topic};
+pub use codes::{CODES, topics};
 pub use draft::Draft;
 pub use facts::{CEILING_TOLERANCE, CLOCK_TOLERANCE, FOREIGN_SHARE, Facts};
 pub use rollup::verdict;

@@ -1,3 +1,5 @@
+//! Healthy rates, faults, determinism and the grammar of simulated devices.
+
 use super::*;
 use crate::backend::{Arg, Companion, GemmProblem, Launch, Place, RawBuffer, Stream};
 use crate::kernel::{KernelId, READ_LANES};
