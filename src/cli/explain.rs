@@ -55,17 +55,16 @@ fn benchmark(id: &str) -> Option<String> {
 }
 
 fn finding(code: &str, lang: Lang) -> Option<String> {
-    let topic = judge::topic(code)?;
+    let topics = judge::topics(code);
     let words = Catalogue::of(lang);
     let mut text = format!("{}\n\n", code.to_uppercase());
-    for (part, heading) in [("observed", "finding.observed"), ("why", "finding.why"), ("ask", "finding.ask")] {
-        text.push_str(&format!(
-            "{}\n{}\n\n",
-            words.text(heading),
-            wrapped(&words.text(&format!("finding.{topic}.{part}")))
-        ));
+    for topic in &topics {
+        for (part, heading) in [("observed", "finding.observed"), ("why", "finding.why"), ("ask", "finding.ask")] {
+            let said = wrapped(&words.text(&format!("finding.{topic}.{part}")));
+            text.push_str(&format!("{}\n{said}\n\n", words.text(heading)));
+        }
     }
-    Some(text)
+    (!topics.is_empty()).then_some(text)
 }
 
 /// Verdicts, statuses and validity: the word and its explanation.
