@@ -135,7 +135,7 @@ impl SimDevice {
             return;
         }
         let load = if self.model.neighbour_works(at * 1e-9) { 1.0 } else { load };
-        let (temperature, is_rare) = (state.temperature, state.sensor_reads % RARE == 0);
+        let (temperature, is_rare) = (state.temperature, state.sensor_reads.is_multiple_of(RARE));
         state.sensor_reads += 1;
         // Own buffers count as divided, as they are held; what others hold is in true size.
         let own = state.used / f64::from(self.info.scale.bytes);
