@@ -53,11 +53,16 @@ pub fn readings<'a>(record: &'a Record, assessment: &'a Assessment) -> Vec<Readi
 }
 
 /// The case id within a requirement id: `demand/case`, perhaps with series labels or a number after it.
-fn case_of(requirement: &str) -> Option<&str> {
+pub fn case_of(requirement: &str) -> Option<&str> {
     let (_, rest) = requirement.split_once('/')?;
     let devices = rest.find("]@")? + 2;
     let end = rest[devices..].find(['[', '#']).map_or(rest.len(), |i| devices + i);
     Some(&rest[..end])
+}
+
+/// The benchmark whose case a requirement is about.
+pub fn benchmark_of(requirement: &Requirement) -> Option<&str> {
+    case_of(&requirement.id)?.split('[').next()
 }
 
 /// Same metric, and every label of the series is a label of the requirement.

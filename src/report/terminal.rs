@@ -1,7 +1,7 @@
 //! The result on a terminal: what is not in order first, the verdict last.
 
 use super::locale::{Catalogue, Lang};
-use super::section::requirement_groups;
+use super::section::{finding_groups, requirement_groups};
 use super::text::{clean, columns, fit};
 use super::view::{Page, Prefix, devices, percent};
 use crate::judge::{Assessment, Class, Requirement, Status, Verdict};
@@ -66,8 +66,11 @@ fn requirements(page: &Page, paint: &Paint, lines: &mut Vec<String>) {
     let place = |g: &super::section::Group| -> String {
         devices(&g.members.iter().flat_map(|m| m.devices.iter().cloned()).collect::<Vec<_>>())
     };
-    let shown: Vec<[String; 3]> =
-        open.iter().take(MOST).map(|g| [page.status(g.worst.status).word, page.subject(g.worst), place(g)]).collect();
+    let shown: Vec<[String; 3]> = open
+        .iter()
+        .take(MOST)
+        .map(|g| [page.status(g.worst.status).word, page.subject(&g.members), place(g)])
+        .collect();
     let widest = |i: usize| shown.iter().map(|row| columns(&row[i])).max().unwrap_or(0);
     let widths = [widest(0), widest(1).min(paint.width / 2), widest(2).min(24)];
     for (group, row) in open.iter().zip(&shown) {
@@ -108,11 +111,10 @@ fn outcome(page: &Page, r: &Requirement) -> String {
 }
 
 fn findings(page: &Page, paint: &Paint, lines: &mut Vec<String>) {
-    for finding in page.assessment.findings.iter().take(MOST) {
-        let place = devices(&finding.devices);
-        let observed = page.message(&finding.observed);
-        lines.push(paint.line("1", &format!("{} {place} {observed}", clean(&finding.code, 20))));
-        lines.push(paint.line("", &format!("  → {}", page.message(&finding.ask))));
+    for finding in finding_groups(page).into_iter().take(MOST) {
+        let text = format!("{} {} {}", finding.code, finding.devices, finding.observed);
+        lines.push(paint.line("1", &text));
+        lines.push(paint.line("", &format!("  → {}", finding.ask)));
     }
 }
 

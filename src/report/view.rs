@@ -1,13 +1,13 @@
 //! Record and assessment turned into strings, once: what the sections share. Templates only place what is made here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::MethodText;
 use super::chart::Shape;
 use super::locale::Catalogue;
-use super::reading::{Reading, readings};
+use super::reading::{Reading, benchmark_of, readings};
 use super::text::{LONG, SHORT, clean};
 use crate::judge::{Assessment, Basis, BasisKind, Class, Limit, Message, Requirement, Status, Validity, Verdict};
 use crate::record::{Better, DeviceId, Observed, Record, Value};
@@ -203,11 +203,31 @@ impl<'a> Page<'a> {
         parts.join(" · ")
     }
 
-    /// What a requirement is about: metric and labels.
-    pub fn subject(&self, requirement: &Requirement) -> String {
-        let labels: Vec<_> = requirement.labels.iter().map(|(n, v)| (n.as_str(), clean(v, SHORT))).collect();
-        let metric = self.words.name("metric", &requirement.metric);
-        if labels.is_empty() { metric } else { format!("{metric} · {}", self.joined(labels)) }
+    /// What requirements that share a row are about: metric, benchmark where the metric does not say it, and what
+    /// tells the case apart, or how many cases there are.
+    pub fn subject(&self, members: &[&Requirement]) -> String {
+        let Some(first) = members.first() else { return String::new() };
+        let metric = &first.metric;
+        let mut parts = vec![if self.words.texts().contains_key(&format!("benchmark.{metric}")) {
+            self.benchmark(metric)
+        } else {
+            self.words.name("metric", metric)
+        }];
+        let plain = !metric.contains('.');
+        match benchmark_of(first).filter(|_| plain) {
+            Some(benchmark) => parts.push(self.benchmark(benchmark)),
+            None if plain && metric == "reference" => parts.push(self.words.name("domain", &first.domain)),
+            None => {}
+        }
+        if members.iter().all(|m| m.labels == first.labels) {
+            let labels = first.labels.iter().map(|(n, v)| (n.as_str(), clean(v, SHORT))).collect();
+            parts.push(self.joined(labels));
+        } else {
+            let distinct: BTreeSet<_> = members.iter().map(|m| &m.labels).collect();
+            parts.push(self.fill("requirements.cases", &[("n", &distinct.len().to_string())]));
+        }
+        parts.retain(|p| !p.is_empty());
+        parts.join(" · ")
     }
 
     /// The mark of a requirement's status.

@@ -60,6 +60,7 @@ pub const SECTIONS: &[Section] = &[
     evidence::SECTION,
 ];
 
+pub use findings::groups as finding_groups;
 pub use requirements::{Group, groups as requirement_groups};
 
 fn view(view: &impl Serialize) -> Option<Value> {

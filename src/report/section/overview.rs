@@ -61,7 +61,7 @@ fn row(page: &Page, group: &Group) -> Option<IntervalRow> {
         devices(&r.devices)
     };
     let row = IntervalRow {
-        label: format!("{} · {place}", page.subject(r)),
+        label: format!("{} · {place}", page.subject(&group.members)),
         shape: page.status(r.status).shape,
         value,
         uncertainty: value * relative,

@@ -7,7 +7,8 @@ use serde::Serialize;
 use tera::Value;
 
 use super::{Section, view};
-use crate::judge::{Class, Requirement, Status};
+use crate::judge::{Class, Requirement, Share, Status};
+use crate::report::reading::benchmark_of;
 use crate::report::view::{Mark, Page, Prefix, devices, percent};
 use crate::unit::Unit;
 
@@ -88,9 +89,15 @@ fn shares_row(a: &Requirement, b: &Requirement) -> bool {
         && a.status == b.status
         && a.class == b.class
         && a.metric == b.metric
-        && a.labels == b.labels
         && a.reason == b.reason
-        && demand(a) == demand(b)
+        && (a.labels == b.labels && demand(a) == demand(b) || without_number(a, b))
+}
+
+/// Cases of one benchmark of which only the conclusion counts: right, complete, not tested, or not compared (their
+/// numbers are in the sections below).
+fn without_number(a: &Requirement, b: &Requirement) -> bool {
+    let no_number = |r: &Requirement| r.measured.is_none() || r.status == Status::NotApplicable;
+    no_number(a) && no_number(b) && a.domain == b.domain && benchmark_of(a) == benchmark_of(b)
 }
 
 fn build(page: &mut Page) -> Option<Value> {
@@ -106,23 +113,23 @@ fn row(page: &Page, group: &Group) -> RowView {
     let limit = r.limit.as_ref().map(|l| l.value);
     let prefix = Prefix::of(r.unit, r.measured.map(|m| m.median).or(limit));
     let all: Vec<_> = group.members.iter().flat_map(|m| m.devices.iter().cloned()).collect();
+    // One number can only speak for one case.
+    let one_case = group.members.iter().all(|m| m.labels == r.labels);
+    let shares = r.shares.iter().filter(|_| one_case);
+    let share = |s: &Share| page.fill("share.of", &[("ratio", &percent(s.ratio)), ("of", &page.message(&s.of))]);
     let mut place = devices(&all);
-    if group.members.len() > 1 && r.measured.is_some() {
+    if group.members.len() > 1 && r.measured.is_some() && limit.is_some() {
         place = page.fill("requirements.worst", &[("devices", &place), ("worst", &devices(&r.devices))]);
     }
     RowView {
         mark: page.status(r.status),
         class: page.class(r.class),
-        subject: page.subject(r),
+        subject: page.subject(&group.members),
         devices: place,
         limit: limit_text(page, r, &prefix),
         basis: r.limit.as_ref().map_or(String::new(), |l| page.basis(&l.basis)),
-        measured: measured(r, &prefix),
-        shares: r
-            .shares
-            .iter()
-            .map(|s| page.fill("share.of", &[("ratio", &percent(s.ratio)), ("of", &page.message(&s.of))]))
-            .collect(),
+        measured: if one_case { measured(r, &prefix) } else { "–".to_owned() },
+        shares: shares.map(share).collect(),
         short: short(page, r),
         reason: r.reason.as_ref().map(|m| page.message(m)),
     }
@@ -135,6 +142,7 @@ fn limit_text(page: &Page, r: &Requirement, prefix: &Prefix) -> String {
             page.t("requirements.required")
         }
         Some(limit) => page.limit(r, limit, prefix),
+        None if r.measured.is_none() => "–".to_owned(),
         None => page.t("requirements.no_limit"),
     }
 }
