@@ -12,6 +12,7 @@ mod files;
 mod journal;
 mod kernels;
 mod measuring;
+mod planning;
 mod process;
 mod records;
 mod report;
