@@ -1,8 +1,6 @@
 //! Hand-written files: every valid one is read, every invalid one is refused with its place and help, and
 //! nothing makes the readers panic.
 
-#![allow(clippy::unwrap_used)] // helpers of tests
-
 use std::path::{Path, PathBuf};
 
 use gpu_assay::config::{self, ParseError};

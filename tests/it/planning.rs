@@ -1,13 +1,12 @@
 //! The built-in suites, with the real benchmarks, on the machine that runs the test and on GPUs of the table.
 
-#![allow(clippy::unwrap_used)] // helpers of tests
-
 use gpu_assay::backend::Backend;
 use gpu_assay::backend::host::Host;
+use gpu_assay::backend::sim::Sim;
 use gpu_assay::plan::{PlanOptions, plan};
 use gpu_assay::record::{Inventory, Plan};
 use gpu_assay::suite::{self, Suite};
-use gpu_assay::{backend, benchmark, discover, spec};
+use gpu_assay::{benchmark, discover, spec};
 
 fn builtin(name: &str) -> Suite {
     let vocabulary = benchmark::vocabulary(spec::FIGURES.iter().map(|(name, _)| (*name).to_owned()).collect());
@@ -49,7 +48,8 @@ fn the_host_of_this_machine_gets_the_whole_suite() {
 #[test]
 fn simulated_gpus_get_their_gates_within_the_time() {
     for count in [1, 8] {
-        let backends = backend::all(Some(&format!("{count}xh100-sxm5-80gb"))).unwrap_or_else(|e| panic!("{e}"));
+        let sim = Sim::parse(&format!("{count}xh100-sxm5-80gb")).unwrap_or_else(|e| panic!("{e}"));
+        let backends: [Box<dyn Backend>; 2] = [Box::new(Host), Box::new(sim)];
         let inventory = found(&backends, &[]);
         assert_eq!(inventory.selected.len(), count);
         for name in ["quick", "standard"] {
