@@ -1,4 +1,4 @@
-//! Device memory. Prepared cases stay resident as long as there is room; the runner gives up the least recently
+//! Device memory. Prepared cases stay resident as long as there is room; the runner gives up the most recently
 //! used one for the next. What cannot fit alone is not planned; what cannot stay costs its preparation again in
 //! every round.
 
@@ -28,16 +28,34 @@ pub fn too_large(candidate: &Candidate, inventory: &Inventory) -> Option<String>
     (need.get() > room).then(|| format!("memory: it needs {need}, {device} has {} for it", Bytes(room)))
 }
 
-/// Cases whose pools cannot hold all of `cases`: visited in turn, each finds itself given up for the others.
+/// Cases that must be prepared again in every round, where the pools cannot hold all of `cases`: those beyond
+/// the room, and the resident one that makes way for them (taken for the costliest).
 pub fn evicted<'c>(cases: &[&'c Case], inventory: &Inventory) -> Vec<&'c Case> {
-    let mut used: BTreeMap<Pool, (f64, f64)> = BTreeMap::new();
-    for (case, device) in cases.iter().flat_map(|c| c.devices.iter().map(move |d| (c, d))) {
-        let (pool, room) = pool(device, inventory);
-        let entry = used.entry(pool).or_insert((0.0, room));
-        *entry = (entry.0 + held(case), entry.1.min(room));
+    let mut used: BTreeMap<Pool, f64> = BTreeMap::new();
+    let (mut resident, mut beyond) = (Vec::new(), Vec::new());
+    for &case in cases {
+        let pools: Vec<(Pool, f64)> = case.devices.iter().map(|d| pool(d, inventory)).collect();
+        let fits = pools.iter().all(|(pool, room)| used.get(pool).unwrap_or(&0.0) + held(case) <= *room);
+        if !fits {
+            beyond.push(case);
+            continue;
+        }
+        pools.into_iter().for_each(|(pool, _)| *used.entry(pool).or_default() += held(case));
+        resident.push(case);
     }
-    let full = |device: &DeviceId| used.get(&pool(device, inventory).0).is_some_and(|(need, room)| need > room);
-    cases.iter().copied().filter(|c| c.devices.iter().any(full)).collect()
+    let full: Vec<Pool> = pools_of(&beyond, inventory);
+    for full in full {
+        let of_it = resident.iter().filter(|c| pools_of(&[**c], inventory).contains(&full));
+        beyond.extend(of_it.max_by(|a, b| a.estimate.prepare.get().total_cmp(&b.estimate.prepare.get())));
+    }
+    beyond
+}
+
+fn pools_of(cases: &[&Case], inventory: &Inventory) -> Vec<Pool> {
+    let mut pools: Vec<Pool> = cases.iter().flat_map(|c| &c.devices).map(|d| pool(d, inventory).0).collect();
+    pools.sort();
+    pools.dedup();
+    pools
 }
 
 /// What a prepared case holds: a neighbour in another process prepares it a second time.

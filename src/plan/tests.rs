@@ -305,9 +305,10 @@ fn what_cannot_stay_in_memory_costs_its_preparation_in_every_round() {
     inventory.devices[0].memory = Bytes(4e9);
     let tight = planned(&suite("quick"), &inventory, &options).unwrap();
     assert_eq!(ample.cases.len(), tight.cases.len());
+    let more = tight.estimate.get() - ample.estimate.get();
     let on_gpu = ample.cases.iter().filter(|c| c.id.0.ends_with("@cuda:0"));
-    let again = 8.0 * on_gpu.map(|c| c.estimate.prepare.get()).sum::<f64>();
-    assert!((tight.estimate.get() - ample.estimate.get() - again).abs() < 1e-6);
+    let all_again = 8.0 * on_gpu.map(|c| c.estimate.prepare.get()).sum::<f64>();
+    assert!(more > 0.0 && more < all_again, "{more} of {all_again}");
 }
 
 #[test]

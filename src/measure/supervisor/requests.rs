@@ -291,7 +291,7 @@ impl Supervisor<'_> {
         self.settle(case, &key, answer, "preparing")
     }
 
-    /// Learns that less fits than planned, and gives up the least recently used. `false` if nothing was left.
+    /// Learns that less fits than planned, and gives up the most recently used. `false` if nothing was left.
     fn make_room(&mut self, case: usize) -> Result<bool, MeasureError> {
         self.memory.shrink(&self.cases, case);
         let mut made = false;

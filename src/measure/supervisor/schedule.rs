@@ -121,7 +121,9 @@ impl Memory {
         self.held.contains(&case)
     }
 
-    /// The least recently used case, other than those of `group`, that must go before `case` fits; `None` if it
+    /// The most recently used case, other than those of `group`, that must go before `case` fits. Rounds visit
+    /// the cases in turn, so the most recent one is needed last; giving up the oldest instead would give up
+    /// each case just before its turn, and nothing would ever stay. `None` if it
     /// fits or nothing is left to give up.
     pub fn in_the_way(&self, cases: &[Case], case: usize, group: &[usize]) -> Option<usize> {
         let pools: Vec<&Pool> = self.pools(&cases[case]);
@@ -131,7 +133,7 @@ impl Memory {
         };
         let full: Vec<&Pool> = pools.iter().filter(full).copied().collect();
         let shares = |c: usize| self.pools(&cases[c]).iter().any(|p| full.contains(p));
-        self.held.iter().copied().find(|&c| c != case && !group.contains(&c) && shares(c))
+        self.held.iter().rev().copied().find(|&c| c != case && !group.contains(&c) && shares(c))
     }
 
     /// `case` did not fit beside what is held: from now on less than that may be held with it.
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_case_makes_room() {
+    fn the_most_recently_used_case_makes_room() {
         let device = gpu(0); // 80 GB, of which 64 may be held
         let mut cases = vec![case("a", &[sim(0)], "a"), case("b", &[sim(0)], "b"), case("c", &[sim(0)], "c")];
         cases.iter_mut().for_each(|c| c.footprint = Bytes(30e9));
@@ -196,8 +198,8 @@ mod tests {
         assert_eq!(memory.in_the_way(&cases, 1, &[1]), None);
         memory.touch(1);
         memory.touch(0);
-        assert_eq!(memory.in_the_way(&cases, 2, &[2]), Some(1));
-        assert_eq!(memory.in_the_way(&cases, 2, &[1, 2]), Some(0), "not one of its own group");
+        assert_eq!(memory.in_the_way(&cases, 2, &[2]), Some(0));
+        assert_eq!(memory.in_the_way(&cases, 2, &[0, 2]), Some(1), "not one of its own group");
         memory.forget(1);
         assert_eq!(memory.in_the_way(&cases, 2, &[2]), None);
         cases[2].footprint = Bytes(300e9);
@@ -213,12 +215,12 @@ mod tests {
         (0..3).for_each(|c| memory.touch(c));
         assert_eq!(memory.in_the_way(&cases, 2, &[2]), None);
         memory.shrink(&cases, 2);
-        assert_eq!(memory.in_the_way(&cases, 2, &[2]), Some(0));
-        memory.forget(0);
-        assert_eq!(memory.in_the_way(&cases, 2, &[2]), None);
-        memory.shrink(&cases, 2);
         assert_eq!(memory.in_the_way(&cases, 2, &[2]), Some(1));
         memory.forget(1);
+        assert_eq!(memory.in_the_way(&cases, 2, &[2]), None);
+        memory.shrink(&cases, 2);
+        assert_eq!(memory.in_the_way(&cases, 2, &[2]), Some(0));
+        memory.forget(0);
         assert_eq!(memory.in_the_way(&cases, 2, &[2]), None, "nothing is left to give up");
     }
 
