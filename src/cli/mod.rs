@@ -1,6 +1,9 @@
 //! The command line: one file per subcommand. Results go to stdout, progress and errors to stderr; the
 //! verdict comes last; the exit code is the answer.
 
+// This is the one place that talks to people directly; stdout still goes through `output`.
+#![expect(clippy::print_stderr, reason = "progress and errors belong on stderr")]
+
 mod args;
 mod child;
 mod devices;

@@ -189,7 +189,7 @@ impl Stored {
         }
         match self {
             Stored::Int32 => numbers!(i32, f64::from),
-            Stored::Input(DataType::Fp64) => numbers!(f64, |x| x),
+            Stored::Input(DataType::Fp64) => numbers!(f64, std::convert::identity),
             Stored::Input(DataType::Fp16) => {
                 let halves: Vec<f16> = bytes.as_chunks().0.iter().map(|b| f16::from_le_bytes(*b)).collect();
                 let mut singles = vec![0f32; halves.len()];

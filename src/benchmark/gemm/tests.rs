@@ -42,7 +42,7 @@ struct Spoiled {
 }
 
 impl Spoiled {
-    fn new(spoil: Spoil) -> Box<dyn Device> {
+    fn open(spoil: Spoil) -> Box<dyn Device> {
         let inner = Host.open(&DeviceId::new(BackendId::Host, 0)).unwrap();
         Box::new(Spoiled { inner, spoil, problem: std::sync::Mutex::default(), calls: AtomicU64::new(0) })
     }
@@ -150,7 +150,7 @@ fn params(data_type: &str, n: u64) -> Params {
 
 /// Checks of three moments, each after a timed product.
 fn checks(spoil: Spoil, data_type: &str, n: u64, moments: &[Moment]) -> Vec<Check> {
-    let devices = vec![Spoiled::new(spoil)];
+    let devices = vec![Spoiled::open(spoil)];
     let context = Context { devices: &devices, seed: 42, storage: None, aggressor: false };
     let mut workload = Gemm.prepare(&context, &params(data_type, n)).unwrap();
     let mut stream = devices[0].stream().unwrap();
@@ -246,7 +246,7 @@ fn a_result_that_changes_within_the_bound_is_wrong() {
 
 #[test]
 fn work_is_what_was_asked_for() {
-    let devices = vec![Spoiled::new(Spoil::Nothing)];
+    let devices = vec![Spoiled::open(Spoil::Nothing)];
     let context = Context { devices: &devices, seed: 1, storage: None, aggressor: false };
     let workload = Gemm.prepare(&context, &params("int8", 100)).unwrap();
     assert_eq!(workload.work().amount, 2e6);
