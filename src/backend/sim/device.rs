@@ -126,8 +126,11 @@ impl SimDevice {
     }
 
     fn follow_idle(&self, state: &mut State, to: f64) {
-        let idle = Cost { seconds: 0.0, clock: self.model.idle_clock(), power: self.model.idle_power(), throttle: 0 };
-        self.follow(state, to, &idle, 0.0);
+        self.follow(state, to, &self.idle(), 0.0);
+    }
+
+    fn idle(&self) -> Cost {
+        Cost { seconds: 0.0, clock: self.model.idle_clock(), power: self.model.idle_power(), throttle: 0 }
     }
 
     fn read_sensors(&self, state: &mut State, at: f64, cost: &Cost, load: f64) {
@@ -137,9 +140,7 @@ impl SimDevice {
         let load = if self.model.neighbour_works(at * 1e-9) { 1.0 } else { load };
         let (temperature, is_rare) = (state.temperature, state.sensor_reads.is_multiple_of(RARE));
         state.sensor_reads += 1;
-        // Own buffers count as divided, as they are held; what others hold is in true size.
-        let own = state.used / f64::from(self.info.scale.bytes);
-        let used = own + DRIVER_BYTES + self.model.neighbour_memory();
+        let used = state.used + DRIVER_BYTES + self.model.neighbour_memory();
         let mut add = |sensor: &str, unit: Unit, value: f64| {
             state.readings.push(Reading {
                 source: self.info.id.to_string(),
@@ -206,6 +207,11 @@ impl Device for SimDevice {
     fn alloc(&self, place: Place, size: Bytes) -> Result<RawBuffer, DeviceError> {
         let mut state = self.state();
         self.alive(&state)?;
+        if state.sensor_reads == 0 {
+            // The state before this process holds anything, so that what others hold can be told apart.
+            let now = state.now;
+            self.read_sensors(&mut state, now, &self.idle(), 0.0);
+        }
         if place == Place::Device {
             let used = state.used + self.true_bytes(size.count());
             let free = self.model.memory - DRIVER_BYTES - self.model.neighbour_memory();

@@ -226,6 +226,16 @@ fn a_power_cap_is_shown_by_sensors() {
 }
 
 #[test]
+fn the_first_reading_shows_the_device_before_anything_is_allocated() {
+    let device = open(H100, 0);
+    device.alloc(Place::Device, Bytes(32.0 * 1024.0 * 1024.0)).unwrap();
+    device.clock().sleep_until(device.clock().now() + 6_000_000_000);
+    let readings = device.readings();
+    let used: Vec<f64> = readings.iter().filter(|r| r.sensor == "memory_used").map(|r| r.value).collect();
+    assert!(used[0] < 1e9 && used[1] - used[0] > 34e9, "{used:?}");
+}
+
+#[test]
 fn half_link_and_neighbour_are_shown_by_sensors() {
     let last = |text: &str, sensor: &str| {
         let device = open(text, 0);
