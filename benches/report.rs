@@ -5,8 +5,8 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use gpu_assay::report::{Lang, html, terminal};
 
-#[allow(dead_code)]
-#[path = "../tests/it/records.rs"]
+#[allow(dead_code, unused_imports)]
+#[path = "../tests/it/records/mod.rs"]
 mod records;
 
 fn rendering(c: &mut Criterion) {
