@@ -187,15 +187,10 @@ impl Session {
         }
     }
 
-    /// Who moved the bytes, and what that may decide. Only bytes that the device is known to have moved can
-    /// pass; the fallback engines can miss the device's best, so they cannot fail it.
+    /// Who moved the bytes, and what that may decide.
     pub fn engine(&self) -> Engine {
         let choice = self.file.choice();
-        let kind = match (self.source(), choice.kind) {
-            (Source::Cache | Source::Unknown(_), _) => EngineKind::HighOnly,
-            (Source::Device, Kind::Uring) => EngineKind::Decisive,
-            (Source::Device, _) => EngineKind::LowOnly,
-        };
+        let kind = decides(&self.source(), choice.kind, self.job, self.transport.on_huge_pages());
         let mut conditions: BTreeMap<String, String> =
             self.transport.conditions().into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
         conditions.insert("chosen_because".to_owned(), choice.why.clone());
@@ -225,6 +220,19 @@ impl Session {
             "the device moved {moved} of {asked} bytes (/proc/self/io), at least {:.1} % in each stretch",
             100.0 * self.account.worst.min(1.0)
         ))
+    }
+}
+
+/// What a reading may decide. Only bytes that the device is known to have moved can pass. Only what was compared with
+/// fio and does not read low (benches/compare-storage) can fail a disk: sequential reads through io_uring into huge
+/// pages. Random reads miss fio by some percent, small pages by more, and writes and the fallbacks are not compared.
+fn decides(source: &Source, kind: Kind, job: Job, huge_pages: bool) -> EngineKind {
+    match source {
+        Source::Cache | Source::Unknown(_) => EngineKind::HighOnly,
+        Source::Device if kind == Kind::Uring && job.op == Op::Read && !job.random && huge_pages => {
+            EngineKind::Decisive
+        }
+        Source::Device => EngineKind::LowOnly,
     }
 }
 

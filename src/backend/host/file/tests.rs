@@ -216,3 +216,21 @@ fn tiny_tmpfs(folder: &Path) -> Option<Mount> {
         std::process::Command::new("mount").args(mount).arg(&place).stderr(std::process::Stdio::null()).status();
     status.ok()?.success().then_some(Mount(place))
 }
+
+#[test]
+fn only_what_was_shown_not_to_read_low_may_fail_a_disk() {
+    let read = Job { op: Op::Read, random: false, block: 1 << 20, depth: 16 };
+    let kind = |source, kind, job, huge| decides(&source, kind, job, huge);
+    assert_eq!(kind(Source::Device, Kind::Uring, read, true), EngineKind::Decisive);
+    for (engine, job, huge) in [
+        (Kind::Uring, read, false),
+        (Kind::Uring, Job { random: true, ..read }, true),
+        (Kind::Uring, Job { op: Op::Write, ..read }, true),
+        (Kind::DirectThreads, read, true),
+    ] {
+        assert_eq!(kind(Source::Device, engine, job, huge), EngineKind::LowOnly, "{engine:?} {job:?} {huge}");
+    }
+    for source in [Source::Cache, Source::Unknown("no accounting".to_owned())] {
+        assert_eq!(kind(source, Kind::Uring, read, true), EngineKind::HighOnly);
+    }
+}

@@ -149,6 +149,10 @@ pub trait Transport {
     fn held(&self) -> Vec<(u64, &[u8])>;
     /// Name → text, for the conditions of the engine.
     fn conditions(&self) -> Vec<(&'static str, String)>;
+    /// True if the buffers are known to lie on huge pages.
+    fn on_huge_pages(&self) -> bool {
+        false
+    }
 }
 
 /// Which engine is asked for.
@@ -266,6 +270,13 @@ impl Buffers {
         Ok(Buffers { start, block, depth })
     }
 
+    /// True if the kernel says that most of the mapping lies on huge pages: they were only wished for.
+    pub fn on_huge_pages(&self) -> bool {
+        let length = (self.block * self.depth) as u64;
+        let Ok(smaps) = std::fs::read_to_string("/proc/self/smaps") else { return false };
+        huge_bytes(&smaps, self.start.as_ptr() as u64).is_some_and(|huge| 2 * huge >= length)
+    }
+
     /// Address of buffer `slot`.
     pub fn address(&self, slot: usize) -> *mut u8 {
         assert!(slot < self.depth);
@@ -293,10 +304,46 @@ impl Buffers {
     }
 }
 
+/// Bytes on huge pages in the mapping of `smaps` (proc(5)) that holds `address`.
+fn huge_bytes(smaps: &str, address: u64) -> Option<u64> {
+    let holds = |line: &str| {
+        let (from, to) = line.split_whitespace().next()?.split_once('-')?;
+        let (from, to) = (u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(to, 16).ok()?);
+        Some((from..to).contains(&address))
+    };
+    let mut lines = smaps.lines().skip_while(|line| holds(line) != Some(true)).skip(1);
+    // The fields of this mapping end where the next one begins.
+    let line = lines.by_ref().take_while(|line| holds(line).is_none()).find(|l| l.starts_with("AnonHugePages:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
 impl Drop for Buffers {
     fn drop(&mut self) {
         // The kernel holds its own references to pages of requests still in flight, so unmapping is safe then too.
         // SAFETY: exactly the mapping made in `new`.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.block * self.depth) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_pages_are_read_from_the_mapping_that_holds_the_address() {
+        let smaps = "1000-3000 rw-p 00000000 00:00 0\nSize: 8 kB\nAnonHugePages:  2048 kB\n\
+                     3000-5000 rw-p 00000000 00:00 0 [heap]\nSize: 8 kB\n\
+                     5000-9000 rw-p 00000000 00:00 0\nAnonHugePages: 0 kB\n";
+        assert_eq!(huge_bytes(smaps, 0x1000), Some(2 << 20));
+        assert_eq!(huge_bytes(smaps, 0x2fff), Some(2 << 20));
+        assert_eq!(huge_bytes(smaps, 0x3000), None, "no field of its own: the next mapping's does not count");
+        assert_eq!(huge_bytes(smaps, 0x5000), Some(0));
+        assert_eq!(huge_bytes(smaps, 0x9000), None);
+        assert_eq!(huge_bytes("", 1), None);
+    }
+
+    #[test]
+    fn a_buffer_smaller_than_a_huge_page_is_on_none() {
+        assert!(!Buffers::new(PAGE, 1).unwrap().on_huge_pages());
     }
 }
