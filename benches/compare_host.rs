@@ -115,6 +115,10 @@ fn print(name: &str, ours: &[f64], theirs: &[f64], rate: impl Fn(f64) -> String)
 }
 
 fn gemm(device: &dyn Device, folder: &Path, threads: u32, data_type: DataType, count: usize) -> Result<()> {
+    // Started first: an open stream pins this thread, and a child inherits that.
+    let letter = if data_type == DataType::Fp64 { "d" } else { "s" };
+    let arguments = [letter.to_owned(), EDGE.to_string(), PRODUCTS.to_string()];
+    let mut yardstick = Yardstick::start(&folder.join("gemm"), &arguments, threads)?;
     let problem = GemmProblem { data_type, m: EDGE, n: EDGE, k: EDGE };
     let plan = device.gemm(&problem)?;
     let mut stream = device.stream()?;
@@ -131,9 +135,6 @@ fn gemm(device: &dyn Device, folder: &Path, threads: u32, data_type: DataType, c
         Ok(buffer)
     };
     let (a, b, c) = (matrix(true)?, matrix(true)?, matrix(false)?);
-    let letter = if data_type == DataType::Fp64 { "d" } else { "s" };
-    let arguments = [letter.to_owned(), EDGE.to_string(), PRODUCTS.to_string()];
-    let mut yardstick = Yardstick::start(&folder.join("gemm"), &arguments, threads)?;
     let ours = || time(&mut *stream, PRODUCTS, |stream| Ok(stream.gemm(plan.raw, a, b, c)?));
     let (ours, theirs) = pairs(count, ours, || yardstick.time())?;
     let rate = |seconds: f64| FlopPerSecond(problem.operations() / seconds).to_string();
@@ -143,6 +144,8 @@ fn gemm(device: &dyn Device, folder: &Path, threads: u32, data_type: DataType, c
 }
 
 fn triad(device: &dyn Device, folder: &Path, threads: u32, count: usize) -> Result<()> {
+    let arguments = [(ARRAY / 8).to_string(), TRIADS.to_string()];
+    let mut yardstick = Yardstick::start(&folder.join("triad"), &arguments, threads)?;
     let n = ARRAY / 4;
     let kernel = device.load(KernelId::Triad)?;
     let mut arrays = Vec::new();
@@ -151,8 +154,6 @@ fn triad(device: &dyn Device, folder: &Path, threads: u32, count: usize) -> Resu
     }
     let args =
         [Arg::Buffer(arrays[0]), Arg::Buffer(arrays[1]), Arg::Buffer(arrays[2]), Arg::F32(3.0), Arg::U64(n as u64)];
-    let arguments = [(ARRAY / 8).to_string(), TRIADS.to_string()];
-    let mut yardstick = Yardstick::start(&folder.join("triad"), &arguments, threads)?;
     let mut stream = device.stream()?;
     let ours = || time(&mut *stream, TRIADS, |s| Ok(s.launch(Launch { kernel, lanes: n as u64, args: &args })?));
     let (ours, theirs) = pairs(count, ours, || yardstick.time())?;
