@@ -28,8 +28,8 @@ static META: Meta = Meta {
              percentile is given for a block of samples only if at least ten requests of that block lie beyond it. \
              Writing ends each sample with fdatasync.",
     limits: "As storage_sequential. At depth 32 one thread submits and reaps in batches, so a latency includes the \
-             wait for the batch; at depth 1 there is none. Rates can read some percent under fio's, so they can pass a \
-             disk but never fail it.",
+             wait for the batch; at depth 1 there is none. One thread submits, whose core may \
+             end before a fast disk does: a rate can pass a disk but never fail it.",
     version: 1,
     params: &PARAMS,
     metrics: &[

@@ -225,7 +225,8 @@ impl Session {
 
 /// What a reading may decide. Only bytes that the device is known to have moved can pass. Only what was compared with
 /// fio and does not read low (benches/compare-storage) can fail a disk: sequential reads through io_uring into huge
-/// pages. Random reads miss fio by some percent, small pages by more, and writes and the fallbacks are not compared.
+/// pages. Random requests of one thread may be bound by its core on a fast disk, small pages cost a fifth here, and
+/// writes and the fallbacks are not compared.
 fn decides(source: &Source, kind: Kind, job: Job, huge_pages: bool) -> EngineKind {
     match source {
         Source::Cache | Source::Unknown(_) => EngineKind::HighOnly,

@@ -140,7 +140,11 @@ impl Uring {
         Ok(true)
     }
 
+    /// Submits what is queued and returns when a completion is there.
     fn wait(&mut self) -> Result<(), Failure> {
+        if !self.ring.completion().is_empty() {
+            return if self.ring.submission().is_empty() { Ok(()) } else { self.submit() };
+        }
         loop {
             match self.ring.submit_and_wait(1) {
                 Ok(_) => return Ok(()),
@@ -173,7 +177,8 @@ impl Transport for Uring {
                     Ok(()) => (next, in_flight) = (next + 1, in_flight + 1),
                     Err(f) => failure = Some(f),
                 }
-                if next % burst == 0 {
+                // The last ones go with the call that waits.
+                if next % burst == 0 && !idle.is_empty() {
                     self.submit()?;
                 }
             }
