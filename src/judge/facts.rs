@@ -225,12 +225,13 @@ impl<'a> Facts<'a> {
         self.record.telemetry.states.get(&format!("{source}.{name}"))?.value().map(|t| t.to_lowercase())
     }
 
-    /// Largest relative difference between device events and the run's clock in a case; NaN counts as infinite.
+    /// Relative difference between device events and the run's clock in a case, over the whole case or in a typical
+    /// block, whichever is larger; NaN counts as infinite.
     pub fn clock_difference(case: &CaseFacts<'_>) -> Option<f64> {
         let check = case.measurement()?.clock_check?;
         let total = (check.device.0 / check.monotonic.0 - 1.0).abs();
-        let worst = total.max(check.worst.abs());
-        Some(if total.is_nan() || check.worst.is_nan() { f64::INFINITY } else { worst })
+        let larger = total.max(check.typical.abs());
+        Some(if total.is_nan() || check.typical.is_nan() { f64::INFINITY } else { larger })
     }
 
     /// By how much a case reads above its own ceiling or the one measured in the same run: value / ceiling, where

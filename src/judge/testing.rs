@@ -142,7 +142,7 @@ pub fn measurement(metric: &str, unit: Unit, better: Better, values: &[f64]) -> 
             kind: EngineKind::Decisive,
             conditions: BTreeMap::new(),
         },
-        clock_check: Some(ClockCheck { device: Seconds(1.0), monotonic: Seconds(1.0), worst: 0.0001 }),
+        clock_check: Some(ClockCheck { device: Seconds(1.0), monotonic: Seconds(1.0), typical: 0.0001, worst: 0.0001 }),
         ceiling: None,
         conditions: BTreeMap::new(),
     }

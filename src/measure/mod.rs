@@ -23,6 +23,8 @@ mod telemetry;
 mod testing;
 mod worker;
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -233,11 +235,25 @@ pub fn binary_sha256() -> Option<String> {
 }
 
 fn hash_of(path: &Path) -> Option<String> {
-    std::fs::read(path).ok().map(|bytes| sha256(&bytes))
+    let mut hash = Sha256::new();
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path).ok()?);
+    loop {
+        let part = file.fill_buf().ok()?;
+        if part.is_empty() {
+            return Some(hex(&hash.finalize()));
+        }
+        hash.update(part);
+        let length = part.len();
+        file.consume(length);
+    }
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// Where the run's files go and how its children start.

@@ -10,6 +10,7 @@ use crate::record::{
     Block, CaseError, CaseId, CaseResult, ClockCheck, FORMAT, Ledger, Measurement, Notice, Observed, Outcome, Record,
     RunEnd, Series, TelemetrySeries, ThermalState, Verification, Verified,
 };
+use crate::stats;
 use crate::unit::Seconds;
 
 /// Most points of one sensor in a record; longer series are thinned evenly.
@@ -44,7 +45,7 @@ pub struct CaseProgress {
     checks: Vec<Verified>,
     worst: Option<f64>,
     last: Option<Checked>,
-    clock: Option<ClockCheck>,
+    clocks: Vec<Clocks>,
     conditions: BTreeMap<String, Observed<String>>,
 }
 
@@ -58,7 +59,7 @@ impl CaseProgress {
             checks: Vec::new(),
             worst: None,
             last: None,
-            clock: None,
+            clocks: Vec::new(),
             conditions: BTreeMap::new(),
         }
     }
@@ -90,11 +91,17 @@ impl CaseProgress {
         }
     }
 
-    fn add_clocks(&mut self, clocks: &Clocks) {
-        let check = self.clock.get_or_insert(ClockCheck { device: Seconds(0.0), monotonic: Seconds(0.0), worst: 0.0 });
-        check.device = check.device + clocks.device;
-        check.monotonic = check.monotonic + clocks.monotonic;
-        check.worst = check.worst.max(clocks.disagreement);
+    fn clock_check(&self) -> Option<ClockCheck> {
+        let differences: Vec<f64> = self.clocks.iter().map(|c| c.disagreement).collect();
+        // One that is not a number must not vanish among the others.
+        let known = |statistic: f64| if differences.iter().any(|d| d.is_nan()) { f64::NAN } else { statistic };
+        let total = |part: fn(&Clocks) -> Seconds| Seconds(self.clocks.iter().map(|c| part(c).get()).sum());
+        (!differences.is_empty()).then(|| ClockCheck {
+            device: total(|c| c.device),
+            monotonic: total(|c| c.monotonic),
+            typical: known(stats::median(&differences)),
+            worst: known(differences.iter().copied().fold(0.0, f64::max)),
+        })
     }
 
     /// A wrong neighbour makes the case wrong; only the case's own check speaks for its blocks.
@@ -164,7 +171,7 @@ impl CaseProgress {
             series,
             verification: self.verification(),
             engine: last.engine.clone(),
-            clock_check: self.clock,
+            clock_check: self.clock_check(),
             ceiling: last.ceiling.clone(),
             conditions,
         })
@@ -252,7 +259,7 @@ impl Progress {
                     c.rounds.insert(round);
                     c.unchecked.insert(round);
                     points.into_iter().for_each(|p| c.add_point(p));
-                    clocks.iter().for_each(|k| c.add_clocks(k));
+                    c.clocks.extend(clocks);
                 });
             }
             Entry::Check { case, aggressor, checked } => self.with(&case, |c| c.add_check(checked, aggressor)),
@@ -427,7 +434,10 @@ mod tests {
         let Outcome::Measured(m) = &record.results[0].outcome else { panic!("{:?}", record.results[0]) };
         assert_eq!(m.series[0].blocks.len(), 2);
         assert_eq!((m.verification.checks, &m.verification.verified), (3, &Verified::Right));
-        assert!(m.clock_check.is_some_and(|c| (c.device.get() - 0.2).abs() < 1e-12 && c.worst == 0.001));
+        assert!(
+            m.clock_check
+                .is_some_and(|c| (c.device.get() - 0.2).abs() < 1e-12 && c.typical == 0.001 && c.worst == 0.001)
+        );
         let Outcome::Failed { error, partial } = &record.results[1].outcome else { panic!() };
         assert_eq!(error.kind, CaseErrorKind::Hang);
         assert_eq!(partial.as_ref().map(|m| m.series[0].blocks.len()), Some(2), "evidence is kept");

@@ -124,7 +124,10 @@ pub struct ClockCheck {
     pub device: Seconds,
     /// Total by CLOCK_MONOTONIC.
     pub monotonic: Seconds,
-    /// Largest relative difference in one block.
+    /// Median over blocks of the relative difference within a block. The value is a median over blocks too, so a clock
+    /// that could move it shows here, and a block in which the system held up the waiting host does not.
+    pub typical: f64,
+    /// Largest relative difference within one block.
     pub worst: f64,
 }
 

@@ -1,20 +1,30 @@
 //! Clocks, load, heat, power, links and sensors.
 
 use super::*;
+use crate::record::ClockCheck;
 
 #[test]
 fn a_clock_one_percent_off_makes_the_run_invalid() {
-    for (device, monotonic, worst) in
+    for (device, monotonic, typical) in
         [(1.01, 1.0, 0.01), (0.99, 1.0, 0.0), (1.0, 1.0, 0.006), (1.0, 0.0, 0.0), (1.0, 1.0, f64::NAN)]
     {
         let mut record = node(1);
         measured(&mut record, 0).clock_check =
-            Some(crate::record::ClockCheck { device: Seconds(device), monotonic: Seconds(monotonic), worst });
+            Some(ClockCheck { device: Seconds(device), monotonic: Seconds(monotonic), typical, worst: typical });
         let a = judged(&record, Some(&offer(1)));
         assert_eq!((a.verdict, a.validity), (Verdict::Inconclusive, Validity::Invalid));
         assert!(codes(&a).contains(&"GA-CLOCK-02"));
         assert_eq!(a.headline.id, "judge.headline.invalid");
     }
+}
+
+#[test]
+fn one_block_in_which_the_host_was_held_up_says_nothing_about_the_clock() {
+    let mut record = node(1);
+    let check = ClockCheck { device: Seconds(1.0), monotonic: Seconds(1.0), typical: 0.001, worst: 0.08 };
+    measured(&mut record, 0).clock_check = Some(check);
+    let a = judged(&record, Some(&offer(1)));
+    assert_eq!((a.verdict, a.validity), (Verdict::Accepted, Validity::Valid));
 }
 
 #[test]
