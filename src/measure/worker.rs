@@ -85,6 +85,8 @@ struct Ready<'d> {
     workload: Box<dyn Workload + 'd>,
     iterations: u64,
     sample: Seconds,
+    /// Nothing was timed since it was prepared; other cases were, and its pages and clocks may be cold.
+    fresh: bool,
 }
 
 struct Worker<'d> {
@@ -143,7 +145,7 @@ impl<'d> Worker<'d> {
         let mut sampler = Sampler { workload: &mut *workload, stream: &mut *self.stream, clock: &self.clock };
         let (iterations, sample) = sampler.calibrate(block)?;
         workload.observe(); // calibration is not a result
-        self.ready.insert(case, Ready { workload, iterations, sample });
+        self.ready.insert(case, Ready { workload, iterations, sample, fresh: true });
         let info = |metric: &str, unit, better| MetricInfo { metric: MetricId(metric.to_owned()), unit, better };
         // The unit of the work is authoritative: integer types report OP/s under the same metric.
         let unit = if primary.id == work.metric { work.unit } else { primary.unit };
@@ -170,8 +172,9 @@ impl<'d> Worker<'d> {
         }
         self.clock.sleep_until(ask.start_at);
         let mut sampler = Sampler { workload: &mut *ready.workload, stream: &mut *self.stream, clock: &self.clock };
-        // A lead-in of one sample, unless that would take a good part of the block.
-        if ask.lead_in && ready.sample.get() <= 0.25 * ask.length.get() {
+        // A lead-in of one sample; from the second block on only if that is no great part of the block.
+        let fresh = std::mem::take(&mut ready.fresh);
+        if ask.lead_in && (fresh || ready.sample.get() <= 0.25 * ask.length.get()) {
             sampler.run(ready.iterations)?;
             sampler.workload.observe();
         }

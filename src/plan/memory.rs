@@ -5,13 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::Candidate;
-use crate::record::{BackendId, Case, DeviceId, DeviceKind, Inventory};
+use crate::record::{BackendId, Case, DEVICE_MEMORY_SHARE, DeviceId, DeviceKind, HOST_MEMORY_SHARE, Inventory};
 use crate::unit::Bytes;
-
-/// Share of a GPU's memory that prepared cases may hold together, as the runner has it.
-const DEVICE_SHARE: f64 = 0.8;
-/// The same of the host's usable memory, for all CPU-type devices together.
-const HOST_SHARE: f64 = 0.5;
 
 /// Memory that devices draw from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +17,7 @@ enum Pool {
 
 /// Why a case does not fit into a device of its, even alone.
 pub fn too_large(candidate: &Candidate, inventory: &Inventory) -> Option<String> {
-    let need = Bytes(held(&candidate.case));
+    let need = candidate.case.footprint;
     let allowed = candidate.case.devices.iter().map(|d| (d, pool(d, inventory).1));
     let (device, room) = allowed.min_by(|a, b| a.1.total_cmp(&b.1))?;
     (need.get() > room).then(|| format!("memory: it needs {need}, {device} has {} for it", Bytes(room)))
@@ -35,12 +30,12 @@ pub fn evicted<'c>(cases: &[&'c Case], inventory: &Inventory) -> Vec<&'c Case> {
     let (mut resident, mut beyond) = (Vec::new(), Vec::new());
     for &case in cases {
         let pools: Vec<(Pool, f64)> = case.devices.iter().map(|d| pool(d, inventory)).collect();
-        let fits = pools.iter().all(|(pool, room)| used.get(pool).unwrap_or(&0.0) + held(case) <= *room);
+        let fits = pools.iter().all(|(pool, room)| used.get(pool).unwrap_or(&0.0) + case.footprint.get() <= *room);
         if !fits {
             beyond.push(case);
             continue;
         }
-        pools.into_iter().for_each(|(pool, _)| *used.entry(pool).or_default() += held(case));
+        pools.into_iter().for_each(|(pool, _)| *used.entry(pool).or_default() += case.footprint.get());
         resident.push(case);
     }
     let full: Vec<Pool> = pools_of(&beyond, inventory);
@@ -58,19 +53,13 @@ fn pools_of(cases: &[&Case], inventory: &Inventory) -> Vec<Pool> {
     pools
 }
 
-/// What a prepared case holds: a neighbour in another process prepares it a second time.
-fn held(case: &Case) -> f64 {
-    let copies = if case.blocks_per_round > 1 { 2.0 } else { 1.0 };
-    copies * case.footprint.get()
-}
-
 /// Where a device's memory comes from, and how much of it cases may hold.
 fn pool(id: &DeviceId, inventory: &Inventory) -> (Pool, f64) {
     let Some(device) = inventory.device(id) else { return (Pool::Device(id.clone()), 0.0) };
     let size = device.memory.get();
     if device.kind != DeviceKind::Cpu && id.backend != BackendId::Host {
-        return (Pool::Device(id.clone()), DEVICE_SHARE * size);
+        return (Pool::Device(id.clone()), DEVICE_MEMORY_SHARE * size);
     }
     let usable = inventory.host.memory_usable.get();
-    (Pool::Host, HOST_SHARE * if usable > 0.0 { size.min(usable) } else { size })
+    (Pool::Host, HOST_MEMORY_SHARE * if usable > 0.0 { size.min(usable) } else { size })
 }

@@ -22,8 +22,8 @@ pub use outcome::{
 };
 pub use params::{DataType, Params, Value};
 pub use plan::{
-    Better, Case, CaseEstimate, CaseId, Exclusive, MetricId, NotPlanned, Plan, RoundsPlan, Targeting, ThermalState,
-    Vocabulary, VocabularyEntry,
+    Better, Case, CaseEstimate, CaseId, DEVICE_MEMORY_SHARE, Exclusive, HOST_MEMORY_SHARE, MetricId, NotPlanned, Plan,
+    RoundsPlan, Targeting, ThermalState, Vocabulary, VocabularyEntry,
 };
 pub use telemetry::{Telemetry, TelemetryPoint, TelemetrySeries};
 

@@ -8,6 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::{DeviceId, Params};
 use crate::unit::{Bytes, Seconds, Unit};
 
+/// Share of a GPU's memory that prepared cases may hold together.
+pub const DEVICE_MEMORY_SHARE: f64 = 0.8;
+/// Share of the host's usable memory that prepared cases of all CPU-type devices may hold together.
+pub const HOST_MEMORY_SHARE: f64 = 0.5;
+
 /// `benchmark[params]@devices`, e.g. `gemm[n=2048,type=fp32]@host:0`. Unique within a plan.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -90,7 +95,7 @@ pub struct Case {
     pub block: Seconds,
     /// Relative half-width U/y at which no more rounds are needed for it.
     pub precision: f64,
-    /// Device memory it holds while prepared (unscaled).
+    /// Device memory it holds while prepared, in all its processes (unscaled).
     pub footprint: Bytes,
     /// Blocks per round: 1, or 3 for alone – with aggressor – alone again.
     pub blocks_per_round: u32,

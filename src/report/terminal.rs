@@ -126,7 +126,8 @@ fn verdict(page: &Page, paint: &Paint, simulated: bool) -> String {
         Verdict::Inconclusive => ("33;1", "○"),
         Verdict::NotAccepted => ("31;1", "✖"),
     };
-    let gates = || page.assessment.requirements.iter().filter(|r| r.class == Class::Gate);
+    let applies = |r: &&Requirement| r.class == Class::Gate && r.status != Status::NotApplicable;
+    let gates = || page.assessment.requirements.iter().filter(applies);
     let passed = gates().filter(|r| r.status == Status::Pass).count();
     let counts =
         page.fill("terminal.gates", &[("passed", &passed.to_string()), ("gates", &gates().count().to_string())]);

@@ -3,13 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::backend::Companion;
-use crate::record::{Case, DataType, DeviceId, DeviceInfo, DeviceKind, Exclusive};
-
-/// Share of a device's memory that prepared cases may hold together.
-const DEVICE_SHARE: f64 = 0.8;
-
-/// Share of the host's usable memory that prepared cases of CPU devices may hold together.
-const HOST_SHARE: f64 = 0.5;
+use crate::record::{
+    Case, DEVICE_MEMORY_SHARE, DataType, DeviceId, DeviceInfo, DeviceKind, Exclusive, HOST_MEMORY_SHARE,
+};
 
 /// Cases by index that are started from one instant.
 pub type Group = Vec<usize>;
@@ -94,9 +90,11 @@ impl Memory {
         for device in devices {
             let size = device.memory.get();
             let (pool, capacity) = match device.kind {
-                DeviceKind::Cpu if host_usable > 0.0 => (Pool::Host, HOST_SHARE * size.min(host_usable)),
-                DeviceKind::Cpu => (Pool::Host, HOST_SHARE * size),
-                DeviceKind::Gpu | DeviceKind::Accelerator => (Pool::Device(device.id.clone()), DEVICE_SHARE * size),
+                DeviceKind::Cpu if host_usable > 0.0 => (Pool::Host, HOST_MEMORY_SHARE * size.min(host_usable)),
+                DeviceKind::Cpu => (Pool::Host, HOST_MEMORY_SHARE * size),
+                DeviceKind::Gpu | DeviceKind::Accelerator => {
+                    (Pool::Device(device.id.clone()), DEVICE_MEMORY_SHARE * size)
+                }
             };
             memory.pool_of.insert(device.id.clone(), pool.clone());
             let known = memory.capacity.entry(pool).or_insert(capacity);
