@@ -255,3 +255,22 @@ fn dry_run_measures_and_writes_nothing() {
     assert!(stdout(&output).contains("gemm["), "{}", stdout(&output));
     assert_eq!(std::fs::read_dir(here.path()).expect("readable").count(), 0);
 }
+
+#[test]
+fn the_self_test_catches_every_fault() {
+    let folder = folder();
+    let output = gpu_assay(folder.path(), &["doctor", "--self-test", "--json"]);
+    let lines: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("one document");
+    let text = |line: &serde_json::Value, field: &str| line[field].as_str().unwrap_or_default().to_owned();
+    let found = |what: &str| lines.iter().filter(|l| text(l, "what").starts_with(what)).collect::<Vec<_>>();
+    for what in ["wrong element fp64", "wrong element fp32", "wrong element int8", "truncated copy"] {
+        assert!(found(what).iter().all(|l| text(l, "detail").starts_with("caught")), "{what}: {lines:#?}");
+        assert_eq!(found(what).len(), 1, "{what}");
+    }
+    let disks = found("lying disk");
+    assert!(disks.len() == 2 && disks.iter().all(|l| text(l, "detail").starts_with("caught")), "{disks:#?}");
+    // Whether 10 % more work shows depends on what else this machine does; that it was tried does not.
+    let slow = text(found("slow kernel")[0], "detail");
+    assert!(slow.contains("slower by 10.0 % more work"), "{slow}");
+    assert_eq!(code(&output), if slow.starts_with("caught") { 0 } else { 3 }, "{lines:#?}");
+}

@@ -162,7 +162,10 @@ fn disk_that_reads_nothing() -> Line {
     };
     match run() {
         Ok(Source::Device) => Line::new(what, State::Failed, "memory was taken for a device", ""),
-        Ok(source) => Line::new(what, State::Ok, format!("caught: {source:?}"), ""),
+        Ok(Source::Cache) => Line::new(what, State::Ok, "caught: no device moved these bytes", ""),
+        Ok(Source::Unknown(why)) => {
+            Line::new(what, State::Ok, format!("caught: not known to be a device's: {why}"), "")
+        }
         Err(error) => Line::new(what, State::NotObservable, error.to_string(), "needs a writable /dev/shm"),
     }
 }
