@@ -4,15 +4,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::backend::Clock;
+pub use crate::backend::monotonic::now_ns as monotonic;
 use crate::unit::Seconds;
-
-/// CLOCK_MONOTONIC in nanoseconds: the same in every process of this boot.
-pub fn monotonic() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec; CLOCK_MONOTONIC exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
 
 /// Whole nanoseconds of a length; negative and NaN become 0.
 pub fn nanoseconds(length: Seconds) -> u64 {

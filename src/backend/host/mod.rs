@@ -4,7 +4,6 @@
 //! (affinity and cgroup quota honoured), with the widest instructions found at run time. A stream is
 //! synchronous and its events are readings of CLOCK_MONOTONIC.
 
-pub mod clock;
 pub mod facts;
 pub mod file;
 mod gemm;
@@ -18,11 +17,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use clock::{Monotonic, now_ns};
-
 use self::kernels::{Args, Team};
 use self::memory::Mapping;
 use self::pool::{Pin, Pool};
+use super::monotonic::{Monotonic, now_ns};
 use super::{
     Arg, Backend, Clock, Device, DeviceError, GemmPlan, GemmProblem, Launch, Place, Probe, RawBuffer, RawGemm,
     RawKernel, Sensors, Stream, TimingEvent,
