@@ -1,25 +1,26 @@
 //! Progress on stderr: a bar on a terminal, one line per finished case otherwise.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::output::printable;
 use crate::event::{Event, Observer, Phase};
-use crate::record::Notice;
+use crate::record::{CaseId, Notice};
 
 /// Prints events for people.
 pub struct Progress {
     bar: Option<ProgressBar>,
     quiet: bool,
-    done: usize,
+    done: BTreeSet<CaseId>,
     cases: usize,
 }
 
 impl Progress {
     /// For stderr; `quiet` prints nothing.
     pub fn new(quiet: bool) -> Progress {
-        Progress { bar: None, quiet, done: 0, cases: 0 }
+        Progress { bar: None, quiet, done: BTreeSet::new(), cases: 0 }
     }
 
     fn line(&self, status: &str, text: &str) {
@@ -93,13 +94,14 @@ impl Observer for Progress {
                 }
             }
             Event::CaseDone { case, value, error } => {
-                self.done += 1;
+                self.done.insert(case.clone()); // one can still fail in its last check
                 let result = match (value, error) {
-                    (_, Some(error)) => format!("failed: {}", error.message),
+                    (_, Some(error)) => error.message.clone(),
                     (Some((value, u)), None) => format!("{value} ± {:.1} %", u * 100.0),
                     (None, None) => "no result".to_owned(),
                 };
-                self.line("Measured", &format!("({}/{}) {case}  {result}", self.done, self.cases));
+                let word = if error.is_some() { "Failed" } else { "Measured" };
+                self.line(word, &format!("({}/{}) {case}  {result}", self.done.len(), self.cases));
             }
             Event::Notice { notice } => self.line("Notice", &notice_text(notice)),
             Event::Finished { .. } => {

@@ -89,6 +89,10 @@ impl<'d> WorkerClock<'d> {
     pub fn now(&self) -> u64 {
         self.device.now().wrapping_add_signed(self.offset)
     }
+    /// True if the run counts simulated time, in which a message from outside comes at no particular moment.
+    pub fn is_virtual(&self) -> bool {
+        self.virtual_time
+    }
     /// Returns at or after `t`.
     pub fn sleep_until(&self, t: u64) {
         self.device.sleep_until(t.wrapping_sub(self.offset as u64));

@@ -274,3 +274,34 @@ fn the_self_test_catches_every_fault() {
     assert!(slow.contains("slower by 10.0 % more work"), "{slow}");
     assert_eq!(code(&output), if slow.starts_with("caught") { 0 } else { 3 }, "{lines:#?}");
 }
+
+#[test]
+fn every_load_is_measured_beside_every_load() {
+    let here = folder();
+    let loads = r#"["compute", "memory", "cache", "transfer"]"#;
+    let suite = format!(
+        "name = \"pairs\"\nversion = 1\ntitle = \"Pairs\"\nbudget = \"110 s\"\nsoak = \"1 s\"\n\
+         rounds = {{ min = 3, max = 3 }}\n[[run]]\nbenchmark = \"interference\"\n\
+         params = {{ victim = {loads}, aggressor = {loads} }}\nblock = \"50 ms\"\nprecision = \"5 %\"\nvalue = 1\n\
+         [[demand]]\nid = \"complete\"\nbenchmark = \"interference\"\nlimit = \"complete\"\n\
+         class = \"gate\"\nwhy = \"Each pair.\"\n"
+    );
+    let suite = write(here.path(), "pairs.toml", &suite);
+    let args = ["run", "--simulate", "1xh100-sxm5-80gb", "--suite", &suite, "--out", "out"];
+    let output = gpu_assay(here.path(), &args);
+    let text = std::fs::read_to_string(here.path().join("out/record.json")).expect("written");
+    let record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let results = record["results"].as_array().expect("list");
+    assert_eq!(results.len(), 16);
+    for result in results {
+        let id = result["id"].as_str().expect("id");
+        let series = result["outcome"]["measured"]["series"].as_array().unwrap_or_else(|| panic!("{result}"));
+        let blocks = series[0]["blocks"].as_array().expect("blocks");
+        let slowdown = blocks.iter().map(|b| b["value"].as_f64().expect("number")).sum::<f64>() / blocks.len() as f64;
+        // Like competes with like for the same resource; unlike loads hardly meet on this simulated GPU.
+        let load = |role: &str| id.split(&format!("{role}=")).nth(1).and_then(|r| r.split([',', ']']).next());
+        let competes = load("victim") == load("aggressor");
+        assert_eq!(slowdown > 1.5, competes, "{id}: {slowdown}");
+    }
+    assert!(stderr(&output).contains("(16/16)") && !stderr(&output).contains("(17/16)"), "{}", stderr(&output));
+}
