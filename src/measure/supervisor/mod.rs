@@ -32,8 +32,9 @@ use schedule::{Group, Memory};
 /// Name of the record in a run's folder.
 pub const RECORD: &str = "record.json";
 
-/// Kept free at the end of the budget for judging and writing, in real time.
-const CONCLUDE: Seconds = Seconds(1.0);
+/// Kept free at the end of the budget for what plans never foresee (last samples run over, workers end, judging and
+/// writing), in real time: a promise of two minutes is kept.
+const CONCLUDE: Seconds = Seconds(2.5);
 
 /// What a prepared case showed about itself.
 #[derive(Debug, Clone)]
