@@ -2,7 +2,7 @@
 //! reads at depth 32 and 1. Interleaved pairs, alternating who goes first; prints the median ratio of the rates
 //! with its 95 % interval and the CPU time per request of both. `benches/compare-storage` runs it.
 //!
-//! Arguments: `[folder] [pairs]`, default the current folder and 9.
+//! Arguments: `[folder] [pairs]`, default the current folder and 41.
 
 #![allow(clippy::print_stdout)]
 
@@ -15,6 +15,9 @@ use gpu_assay::backend::host::file::{Job, Kind, Op, Options, PAGE, Session};
 use gpu_assay::stats::{median, ratio_of_medians};
 use gpu_assay::unit::{Bytes, Quantity, Seconds, Unit};
 
+/// Seconds of one run: a disk that others use changes within seconds, so many short pairs show more than few long ones.
+const RUN: f64 = 0.5;
+
 /// Requests per second and CPU seconds per request.
 #[derive(Debug, Clone, Copy)]
 struct Run {
@@ -25,19 +28,19 @@ struct Run {
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
     let folder = arguments.first().map_or(".", String::as_str);
-    let pairs: usize = arguments.get(1).map_or(Ok(9), |n| n.parse())?;
+    let pairs: usize = arguments.get(1).map_or(Ok(41), |n| n.parse())?;
     if Command::new("fio").arg("--version").output().is_err() {
         return Err("needs fio".into());
     }
     let sequential = Job { op: Op::Read, random: false, block: 1 << 20, depth: 32 };
     let random = Job { op: Op::Read, random: true, block: PAGE, depth: 32 };
-    for (job, seconds) in [(sequential, 2.0), (random, 2.0), (Job { depth: 1, ..random }, 2.0)] {
-        compare(Path::new(folder), job, seconds, pairs)?;
+    for job in [sequential, random, Job { depth: 1, ..random }] {
+        compare(Path::new(folder), job, pairs)?;
     }
     Ok(())
 }
 
-fn compare(folder: &Path, job: Job, seconds: f64, pairs: usize) -> Result<(), Box<dyn Error>> {
+fn compare(folder: &Path, job: Job, pairs: usize) -> Result<(), Box<dyn Error>> {
     let mut session = Session::open(&Options::new(folder, Bytes::gib(1), 1), job)?;
     if session.file().choice().kind != Kind::Uring {
         return Err(format!("fio is asked for io_uring, but here: {}", session.file().choice().why).into());
@@ -46,7 +49,7 @@ fn compare(folder: &Path, job: Job, seconds: f64, pairs: usize) -> Result<(), Bo
     println!("{order} read, block {}, depth {}, file {}", job.block, job.depth, session.file().description());
     // As many requests as take about the wanted time, the same for both.
     let trial = (job.depth as u64 * 64).max(1000);
-    let count = (ours(&mut session, trial)?.rate * seconds) as u64;
+    let count = (ours(&mut session, trial)?.rate * RUN) as u64;
     let (mut our_runs, mut fio_runs) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
         if pair % 2 == 0 {
@@ -95,12 +98,18 @@ fn fio(session: &Session, job: Job, count: u64) -> Result<Run, Box<dyn Error>> {
     Ok(Run { rate: number(&job["read"]["iops"])?, cpu: cpu / requests })
 }
 
-/// CPU time of this process, all threads; counted in hundredths of a second.
+/// CPU time of this process, all threads, user and system.
 fn cpu_seconds() -> Result<f64, Box<dyn Error>> {
-    let text = std::fs::read_to_string("/proc/self/stat")?;
-    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks: f64 = [11, 12].iter().map(|i| fields.get(*i).and_then(|f| f.parse().ok()).unwrap_or(0.0)).sum();
-    Ok(ticks / 100.0)
+    // SAFETY: all zeros are a valid rusage, and the call writes to it only.
+    let usage = unsafe {
+        let mut usage = std::mem::zeroed::<libc::rusage>();
+        if libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) != 0 {
+            return Err(std::io::Error::last_os_error().into());
+        }
+        usage
+    };
+    let seconds = |t: libc::timeval| t.tv_sec as f64 + 1e-6 * t.tv_usec as f64;
+    Ok(seconds(usage.ru_utime) + seconds(usage.ru_stime))
 }
 
 fn report(job: Job, count: u64, ours: &[Run], fio: &[Run]) {
