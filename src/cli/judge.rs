@@ -39,8 +39,13 @@ pub fn print(record: &Record, assessment: &Assessment, args: &super::args::Print
     output::stdout(&text)
 }
 
+/// Columns of the terminal; a file or pipe has no end of line to respect.
 fn terminal_width() -> usize {
-    std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(100)
+    let stdout = console::Term::stdout();
+    match stdout.is_term() {
+        true => stdout.size_checked().map_or(100, |(_, columns)| usize::from(columns)),
+        false => 400,
+    }
 }
 
 /// The exit code of a verdict.

@@ -2,10 +2,13 @@
 
 use super::locale::{Catalogue, Lang};
 use super::section::{finding_groups, requirement_groups};
-use super::text::{clean, columns, fit};
+use super::text::{clean, columns, fit, wrap};
 use super::view::{Page, Prefix, devices, percent};
 use crate::judge::{Assessment, Class, Requirement, Status, Verdict};
 use crate::record::Record;
+
+/// Lines of one message at most; texts of a host may be long.
+const MOST_LINES: usize = 8;
 
 /// Requirements and findings listed at most.
 const MOST: usize = 20;
@@ -17,17 +20,19 @@ pub fn terminal(record: &Record, assessment: &Assessment, lang: Lang, colour: bo
     let mut lines = Vec::new();
     let simulated = assessment.simulated || record.run.simulated;
     if simulated {
-        lines.push(paint.line("33;1", &page.t("simulated.banner")));
+        lines.extend(paint.lines("33;1", &page.t("simulated.banner")));
     }
     requirements(&page, &paint, &mut lines);
     findings(&page, &paint, &mut lines);
     for reason in page.messages(&assessment.validity_reasons) {
-        lines.push(paint.line("33", &page.fill("terminal.validity", &[("reason", &reason)])));
+        lines.extend(paint.lines("33", &page.fill("terminal.validity", &[("reason", &reason)])));
     }
     if assessment.not_compared > 0 {
-        lines.push(paint.line("", &page.fill("verdict.not_compared", &[("n", &assessment.not_compared.to_string())])));
+        lines.extend(
+            paint.lines("", &page.fill("verdict.not_compared", &[("n", &assessment.not_compared.to_string())])),
+        );
     }
-    lines.push(paint.line("", &page.message(&assessment.headline)));
+    lines.extend(paint.lines("", &page.message(&assessment.headline)));
     lines.push(verdict(&page, &paint, simulated));
     lines.join("\n") + "\n"
 }
@@ -41,6 +46,11 @@ impl Paint {
     /// `text` cut to the width, in the colour of `code` (empty: none).
     fn line(&self, code: &str, text: &str) -> String {
         self.apply(code, &fit(text, self.width))
+    }
+
+    /// All of `text` in lines of the width, the further ones indented.
+    fn lines(&self, code: &str, text: &str) -> Vec<String> {
+        wrap(text, self.width, 4, MOST_LINES).iter().map(|line| self.apply(code, line)).collect()
     }
 
     fn apply(&self, code: &str, text: &str) -> String {
@@ -81,7 +91,7 @@ fn requirements(page: &Page, paint: &Paint, lines: &mut Vec<String>) {
             lines.push(paint.line(code, format!("{what}  {outcome}").trim_end()));
         } else {
             lines.push(paint.line(code, what.trim_end()));
-            lines.push(paint.line("", &format!("    {outcome}")));
+            lines.extend(paint.lines("", &format!("    {outcome}")));
         }
     }
     if open.len() > MOST {
@@ -113,8 +123,8 @@ fn outcome(page: &Page, r: &Requirement) -> String {
 fn findings(page: &Page, paint: &Paint, lines: &mut Vec<String>) {
     for finding in finding_groups(page).into_iter().take(MOST) {
         let text = format!("{} {} {}", finding.code, finding.devices, finding.observed);
-        lines.push(paint.line("1", &text));
-        lines.push(paint.line("", &format!("  → {}", finding.ask)));
+        lines.extend(paint.lines("1", &text));
+        lines.extend(paint.lines("", &format!("  → {}", finding.ask)));
     }
 }
 

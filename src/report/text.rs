@@ -58,9 +58,62 @@ pub fn fit(text: &str, width: usize) -> String {
     out
 }
 
+/// `text` in lines of at most `width` terminal columns, broken at spaces where there are any; all but the first
+/// begin with `indent` spaces. What does not fit into `most` lines is cut, with an ellipsis.
+pub fn wrap(text: &str, width: usize, indent: usize, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut rest = text.trim_end();
+    while !rest.is_empty() {
+        let lead = if lines.is_empty() { 0 } else { indent.min(width / 2) };
+        let room = width.saturating_sub(lead).max(2);
+        let lead = " ".repeat(lead);
+        if columns(rest) <= room || lines.len() + 1 == most {
+            lines.push(lead + &fit(rest, room));
+            break;
+        }
+        let end = break_at(rest, room);
+        lines.push(lead + rest[..end].trim_end());
+        rest = rest[end..].trim_start();
+    }
+    lines
+}
+
+/// Where the line ends: at the last space within `room` columns, else in the middle of a word.
+fn break_at(text: &str, room: usize) -> usize {
+    let mut used = 0;
+    let (mut space, mut end) = (None, 0);
+    for (at, c) in text.char_indices() {
+        used += unicode_width::UnicodeWidthChar::width(c).unwrap_or(0);
+        if c == ' ' && text[..at].chars().any(|c| c != ' ') {
+            space = Some(at);
+        }
+        if used > room {
+            break;
+        }
+        end = at + c.len_utf8();
+    }
+    space.filter(|s| *s > 0).unwrap_or(end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wraps_at_spaces_and_hangs_the_rest() {
+        assert_eq!(wrap("one two three", 20, 2, 9), ["one two three"]);
+        assert_eq!(wrap("one two three", 8, 2, 9), ["one two", "  three"]);
+        assert_eq!(wrap("  → one two", 8, 4, 9), ["  → one", "    two"], "a leading indent is no place to break");
+        assert_eq!(wrap("onetwothree", 5, 2, 9), ["onetw", "  oth", "  ree"]);
+        assert_eq!(wrap("验收不通过", 5, 0, 9), ["验收", "不通", "过"]);
+        assert_eq!(wrap("a b c d e f", 3, 0, 2), ["a b", "c …"]);
+        assert_eq!(wrap("", 10, 0, 9), Vec::<String>::new());
+        for width in 0..30 {
+            for line in wrap("some words and averyverylongone 验收不通过", width, 4, 9) {
+                assert!(columns(&line) <= width.max(4), "{width}: {line:?}");
+            }
+        }
+    }
 
     #[test]
     fn controls_and_direction_marks_become_visible() {
