@@ -70,6 +70,10 @@ pub fn record(path: &Path) -> Result<(Record, PathBuf), CliError> {
         ))
         .help("use the version of gpu-assay that wrote it"));
     }
+    if let Some(contradiction) = record.contradiction() {
+        return Err(CliError::usage(format_args!("{}: not the record of one run: {contradiction}", path.display()))
+            .help("use the record.json as `gpu-assay run` wrote it"));
+    }
     Ok((record, path))
 }
 

@@ -234,19 +234,6 @@ impl<'a> Facts<'a> {
         Some(if total.is_nan() || check.typical.is_nan() { f64::INFINITY } else { larger })
     }
 
-    /// By how much a case reads above its own ceiling or the one measured in the same run: value / ceiling, where
-    /// that is beyond [`CEILING_TOLERANCE`].
-    pub fn above_ceiling(&self, case: &CaseFacts<'a>) -> Option<f64> {
-        let y = stats::uncertainty(&values(case.primary()?));
-        let own = case.measurement()?.ceiling.as_ref().map(|c| y.median / c.value);
-        let same_run = self.fma_peak(case).map(|peak| {
-            // The measured ceiling has an uncertainty of its own.
-            (y.median - y.expanded) / (peak.median + peak.expanded)
-        });
-        let is_beyond = |ratio: &f64| ratio.is_finite() && *ratio > CEILING_TOLERANCE;
-        own.into_iter().chain(same_run).filter(is_beyond).reduce(f64::max)
-    }
-
     /// What the arithmetic units of a CPU-type device did in this run for the type of a GEMM case. Not for GPUs, whose
     /// matrix units are faster than the units `fma_peak` measures.
     pub fn fma_peak(&self, case: &CaseFacts<'a>) -> Option<stats::Uncertainty> {
@@ -269,11 +256,12 @@ impl<'a> Facts<'a> {
         let verification = &measurement.verification;
         match &verification.verified {
             Verified::Wrong { .. } => return Some(Message::new("reason.void")),
+            Verified::NotApplicable { .. } => return Some(Message::new("reason.unverified")),
             Verified::Right if verification.checks == 0 => return Some(Message::new("reason.unverified")),
             Verified::Right if verification.worst.is_some_and(|w| w.is_nan() || w >= 1.0) => {
                 return Some(Message::new("reason.unverified"));
             }
-            Verified::Right | Verified::NotApplicable { .. } => {}
+            Verified::Right => {}
         }
         if Facts::clock_difference(case).is_some_and(|d| d > CLOCK_TOLERANCE) {
             return Some(Message::new("reason.clock"));

@@ -5,6 +5,7 @@
 //! `validity` asks whether the run can be trusted, `rollup` makes the verdict.
 
 mod assessment;
+mod ceiling;
 mod check;
 mod codes;
 mod draft;
@@ -67,8 +68,14 @@ pub fn judge(record: &Record, suite: &Suite, offer: Option<&Offer>, table: &Spec
         requirements,
         findings,
         not_compared,
-        simulated: record.run.simulated || record.inventory.devices.iter().any(|d| d.simulated && is_used(record, d)),
+        simulated: record.run.simulated
+            || record.inventory.devices.iter().any(|d| is_simulated(d) && is_used(record, d)),
     }
+}
+
+/// By its mark or by its id: one of them alone cannot be taken away.
+fn is_simulated(device: &crate::record::DeviceInfo) -> bool {
+    device.simulated || device.id.backend == crate::record::BackendId::Sim
 }
 
 fn is_used(record: &Record, device: &crate::record::DeviceInfo) -> bool {

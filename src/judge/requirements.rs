@@ -112,11 +112,12 @@ fn correct(facts: &Facts<'_>, demand: &str, case: &CaseFacts<'_>, class: Class) 
     let Some(measurement) = case.measurement() else { return draft.unmeasured(facts, case) };
     let verification = &measurement.verification;
     match &verification.verified {
+        _ if verification.checks == 0 => draft.with(Status::NotTested, Some(Message::new("reason.unverified"))),
+        // Nothing was shown to be right: that is no pass, and asking for it was not out of place.
         Verified::NotApplicable { reason } => {
             let message = Message::new("reason.nothing_to_verify").with("text", reason.as_str());
-            draft.with(Status::NotApplicable, Some(message))
+            draft.with(Status::NotTested, Some(message))
         }
-        _ if verification.checks == 0 => draft.with(Status::NotTested, Some(Message::new("reason.unverified"))),
         _ if verification.worst.is_some_and(|w| w.is_nan() || w >= 1.0) => {
             draft.open(Message::new("reason.unverified"))
         }

@@ -53,9 +53,9 @@ fn contradictions(facts: &Facts<'_>) -> Vec<Message> {
         }
     }
     let above = facts.cases.iter().filter_map(|c| Some((c, facts.above_ceiling(c)?)));
-    if let Some((case, ratio)) = above.max_by(|a, b| a.1.total_cmp(&b.1)) {
+    if let Some((case, excess)) = above.max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)) {
         let message = Message::new("judge.invalid.implausible").with("case", case.id.to_string());
-        reasons.push(message.with("ratio", Argument::Ratio(ratio)));
+        reasons.push(message.with("ratio", Argument::Ratio(excess.ratio)));
     }
     reasons
 }

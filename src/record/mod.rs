@@ -62,6 +62,32 @@ pub struct Record {
     pub notices: Vec<Notice>,
 }
 
+impl Record {
+    /// What cannot be so in a record of one run: devices or cases that occur twice, results that are not those of the
+    /// plan, devices that nobody found. `None` if all fits together.
+    pub fn contradiction(&self) -> Option<String> {
+        let twice = |ids: Vec<String>| {
+            let mut seen = std::collections::BTreeSet::new();
+            ids.into_iter().find(|id| !seen.insert(id.clone()))
+        };
+        let devices = &self.inventory.devices;
+        if let Some(id) = twice(devices.iter().map(|d| d.id.to_string()).collect()) {
+            return Some(format!("device {id} occurs twice"));
+        }
+        if let Some(id) = twice(self.plan.cases.iter().map(|c| c.id.to_string()).collect()) {
+            return Some(format!("case {id} occurs twice"));
+        }
+        let used = self.inventory.selected.iter().chain(self.plan.cases.iter().flat_map(|c| &c.devices));
+        if let Some(id) = used.into_iter().find(|id| !devices.iter().any(|d| d.id == **id)) {
+            return Some(format!("device {id} is used and not among the devices"));
+        }
+        if !self.plan.cases.iter().map(|c| &c.id).eq(self.results.iter().map(|r| &r.id)) {
+            return Some("its results are not those of its plan".to_owned());
+        }
+        None
+    }
+}
+
 /// Name, version and hash of the measuring binary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {

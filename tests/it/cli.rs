@@ -305,3 +305,34 @@ fn every_load_is_measured_beside_every_load() {
     }
     assert!(stderr(&output).contains("(16/16)") && !stderr(&output).contains("(17/16)"), "{}", stderr(&output));
 }
+
+#[test]
+fn a_record_that_contradicts_itself_is_an_input_error() {
+    let here = folder();
+    let suite = write(here.path(), "tiny.toml", TINY);
+    gpu_assay(here.path(), &["run", "--simulate", "2xh100-sxm5-80gb", "--suite", &suite, "--out", "out"]);
+    let text = std::fs::read_to_string(here.path().join("out/record.json")).expect("written");
+    let sound: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    type Edit = fn(&mut serde_json::Value);
+    let edits: [(Edit, &str); 5] = [
+        (|r| r["results"] = serde_json::json!([r["results"][0], r["results"][0]]), "results are not those of its plan"),
+        (|r| r["plan"]["cases"][1] = r["plan"]["cases"][0].clone(), "occurs twice"),
+        (|r| r["inventory"]["devices"][1] = r["inventory"]["devices"][0].clone(), "occurs twice"),
+        (|r| drop(r["inventory"]["devices"].as_array_mut().expect("list").pop()), "not among the devices"),
+        (|r| r["results"] = serde_json::json!([]), "results are not those of its plan"),
+    ];
+    for (edit, needle) in edits {
+        let mut record = sound.clone();
+        edit(&mut record);
+        let path = write(here.path(), "edited.json", &record.to_string());
+        let output = gpu_assay(here.path(), &["judge", &path]);
+        assert_eq!(code(&output), 2, "{needle}");
+        assert!(stderr(&output).contains(needle), "{needle}: {}", stderr(&output));
+    }
+    // The mark of a simulation cannot be taken away.
+    let mut record = sound;
+    record["run"]["simulated"] = false.into();
+    record["inventory"]["devices"].as_array_mut().expect("list").iter_mut().for_each(|d| d["simulated"] = false.into());
+    let path = write(here.path(), "unmarked.json", &record.to_string());
+    assert!(stdout(&gpu_assay(here.path(), &["judge", &path])).contains("SIMULATED"));
+}

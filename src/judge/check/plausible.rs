@@ -14,12 +14,11 @@ pub const CHECK: Check = Check {
 fn findings(facts: &Facts<'_>, requirements: &[Requirement]) -> Vec<Finding> {
     let above = facts.cases.iter().filter_map(|c| Some((c, facts.above_ceiling(c)?)));
     above
-        .map(|(case, ratio)| {
-            let ceiling = case.measurement().and_then(|m| m.ceiling.as_ref());
+        .map(|(case, excess)| {
             finding("GA-OWN-01", "implausible", case.devices, FixBy::Renter)
                 .arg("case", case.id.to_string())
-                .arg("ratio", Argument::Ratio(ratio))
-                .arg("ceiling", ceiling.map_or("fma_peak", |c| c.derivation.as_str()))
+                .arg("ratio", Argument::Ratio(excess.ratio))
+                .arg("ceiling", excess.derivation)
                 .see_case(case)
                 .explains(requirements, |r| is_of_case(&r.id, case.id))
         })

@@ -164,3 +164,30 @@ fn steal_is_graded_and_no_telemetry_is_said() {
     record.notices = vec![Notice::BudgetSpent { cases: vec![CaseId("gemm[n=8192,type=fp16]@sim:0".to_owned())] }];
     assert!(codes(&judged(&record, Some(&offer(1)))).contains(&"GA-TIME-02"));
 }
+
+#[test]
+fn a_value_that_physics_forbids_is_our_own_error_and_never_a_pass() {
+    for (case, factor) in [(0, 1e15), (0, 3.0), (1, 2.0)] {
+        let mut record = node(1);
+        measured(&mut record, case).series[0].blocks.iter_mut().for_each(|b| b.value *= factor);
+        let a = judged(&record, Some(&offer(1)));
+        assert_eq!((a.verdict, a.validity), (Verdict::Inconclusive, Validity::Invalid), "{case} × {factor}");
+        assert!(codes(&a).contains(&"GA-OWN-01"), "{case} × {factor}");
+    }
+    // Where a sensor shows a higher clock than is stated, the ceiling is higher too.
+    let mut record = node(1);
+    measured(&mut record, 0).series[0].blocks.iter_mut().for_each(|b| b.value *= 3.0);
+    add_sensor(&mut record, "sim:0", "clock", Unit::Hertz, &[1e10]);
+    assert!(!codes(&judged(&record, Some(&offer(1)))).contains(&"GA-OWN-01"));
+}
+
+#[test]
+fn what_nothing_was_checked_of_passes_nothing() {
+    for checks in [0, 3] {
+        let mut record = node(1);
+        let verification = &mut measured(&mut record, 0).verification;
+        verification.checks = checks;
+        verification.verified = crate::record::Verified::NotApplicable { reason: "nothing there".to_owned() };
+        assert_eq!(judged(&record, Some(&offer(1))).verdict, Verdict::Inconclusive, "{checks} checks");
+    }
+}
