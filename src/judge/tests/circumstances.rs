@@ -187,7 +187,7 @@ fn what_nothing_was_checked_of_passes_nothing() {
         let mut record = node(1);
         let verification = &mut measured(&mut record, 0).verification;
         verification.checks = checks;
-        verification.verified = crate::record::Verified::NotApplicable { reason: "nothing there".to_owned() };
+        verification.verified = Verified::NotApplicable { reason: "nothing there".to_owned() };
         assert_eq!(judged(&record, Some(&offer(1))).verdict, Verdict::Inconclusive, "{checks} checks");
     }
 }
