@@ -140,7 +140,9 @@ impl Draft {
         r.detectable = (detectable.is_finite() && detectable > 0.0).then_some(detectable);
         let value = Value { median: measured.median, uncertainty: measured.uncertainty, drift: measured.drift };
         let against = Against { limit: limit.value, better: r.better, k, cap: pending.cap };
-        let (status, open) = decide(value, against, pending.engine);
+        // Peers are measured by the same engine: what it cannot reach, or what it adds, is the same for all of them.
+        let engine = if limit.basis.kind == BasisKind::Peers { EngineKind::Decisive } else { pending.engine };
+        let (status, open) = decide(value, against, engine);
         let reason = match (status, &pending.excuse) {
             (Status::Fail | Status::ConditionalFail, Some(excuse)) => {
                 (r.status, r.reason) = (Status::Inconclusive, Some(excuse.clone()));

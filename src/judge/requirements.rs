@@ -282,7 +282,8 @@ pub fn is_identical(a: &DeviceInfo, b: &DeviceInfo) -> bool {
     a.id.backend == b.id.backend && a.kind == b.kind && a.name == b.name && a.spec == b.spec && close
 }
 
-/// Medians of the same series on devices identical to that of `case`, itself left out; only speeds that count.
+/// Medians of the same series on devices identical to that of `case`, itself left out; only speeds that count, that the
+/// same engine measured, and in the same company: all devices at once, or each alone.
 pub fn peer_medians(facts: &Facts<'_>, case: &CaseFacts<'_>, series: &Series) -> Vec<(DeviceId, f64)> {
     let [own] = case.devices else { return Vec::new() };
     let Some(device) = facts.device(own) else { return Vec::new() };
@@ -292,6 +293,8 @@ pub fn peer_medians(facts: &Facts<'_>, case: &CaseFacts<'_>, series: &Series) ->
         let is_peer = id != own
             && other.benchmark == case.benchmark
             && other.params == case.params
+            && is_alone(other) == is_alone(case)
+            && has_same_engine(other, case)
             && facts.device(id).is_some_and(|d| is_identical(d, device));
         if !is_peer || facts.void(other).is_some() {
             continue;
@@ -303,6 +306,19 @@ pub fn peer_medians(facts: &Facts<'_>, case: &CaseFacts<'_>, series: &Series) ->
         }
     }
     medians
+}
+
+/// Measured while the other devices did nothing.
+fn is_alone(case: &CaseFacts<'_>) -> bool {
+    case.id.0.ends_with("/alone")
+}
+
+fn has_same_engine(a: &CaseFacts<'_>, b: &CaseFacts<'_>) -> bool {
+    let engine = |case: &CaseFacts<'_>| {
+        let engine = &case.measurement()?.engine;
+        Some((engine.name.clone(), engine.version.clone(), engine.kind))
+    };
+    engine(a) == engine(b)
 }
 
 /// The limit peers set: their median, less their own spread (modified z-score 3.5, as for outliers) but at least the

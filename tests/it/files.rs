@@ -136,6 +136,9 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
         move |(text, edits)| {
             let mut bytes = texts[text].as_bytes().to_vec();
             for (at, byte, how) in edits {
+                if bytes.is_empty() {
+                    break;
+                }
                 let at = at.index(bytes.len());
                 match how {
                     0 => bytes[at] = byte,

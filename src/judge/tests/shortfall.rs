@@ -157,3 +157,22 @@ fn a_guarantee_for_one_size_is_about_that_size_only() {
     sized.guarantees[1].filter = [("percentile".to_owned(), "p99".to_owned())].into();
     assert_eq!(judged(&record, Some(&sized)).verdict, Verdict::Inconclusive);
 }
+
+#[test]
+fn one_sided_engines_decide_against_peers_of_the_same_engine() {
+    for kind in [EngineKind::LowOnly, EngineKind::HighOnly] {
+        let mut record = node(4);
+        (0..8).for_each(|case| measured(&mut record, case).engine.kind = kind);
+        let statuses = |record: &Record| -> Vec<Status> {
+            let peers = |r: &&Requirement| r.limit.as_ref().is_some_and(|l| l.basis.kind == BasisKind::Peers);
+            judged(record, None).requirements.iter().filter(peers).map(|r| r.status).collect()
+        };
+        assert_eq!(statuses(&record), [Status::Pass; 8], "{kind:?}");
+        measured(&mut record, 2).series[0].blocks.iter_mut().for_each(|b| b.value *= 0.8);
+        assert_eq!(statuses(&record).iter().filter(|s| **s == Status::Fail).count(), 1, "{kind:?}");
+        // Another engine is no peer, and three are needed.
+        let mut record = node(4);
+        (0..8).step_by(2).for_each(|case| measured(&mut record, case).engine.name = format!("engine {case}"));
+        assert_eq!(statuses(&record).len(), 4, "{kind:?}");
+    }
+}

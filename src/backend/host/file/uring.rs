@@ -1,6 +1,7 @@
 //! The best engine: io_uring on an O_DIRECT file. One thread keeps the queue full; completions are reaped and
 //! their buffers sent again in one system call. File and buffers are registered where the kernel lets us.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, RawFd};
@@ -165,14 +166,15 @@ impl Transport for Uring {
         if self.broken {
             return Err(Failure::Other("io_uring: the ring broke earlier".to_owned()));
         }
-        let mut idle: Vec<usize> = (0..self.buffers.depth).rev().collect();
+        // First in, first out: every buffer takes its turn, so that all of them hold recent requests to be checked.
+        let mut idle: VecDeque<usize> = (0..self.buffers.depth).collect();
         let mut done: Vec<(usize, i32)> = Vec::with_capacity(self.buffers.depth);
         let burst = if batch.op == Op::Write && batch.block > EAGER { 1 } else { BURST };
         let (mut next, mut in_flight) = (0, 0usize);
         let mut failure = None;
         loop {
             while failure.is_none() && next < batch.count {
-                let Some(slot) = idle.pop() else { break };
+                let Some(slot) = idle.pop_front() else { break };
                 match self.send(batch, slot, batch.offset(next)) {
                     Ok(()) => (next, in_flight) = (next + 1, in_flight + 1),
                     Err(f) => failure = Some(f),
@@ -196,7 +198,7 @@ impl Transport for Uring {
                     Err(f) => failure = failure.or(Some(f)),
                 }
                 in_flight -= 1;
-                idle.push(slot);
+                idle.push_back(slot);
             }
         }
         failure.map_or(Ok(()), Err)
