@@ -84,8 +84,18 @@ fn exit_0_host_run_is_accepted_and_writes_its_files() {
     // saying so is right; nothing else may keep it from being accepted.
     let reasons = assessment["validity_reasons"].as_array().expect("list");
     let disturbed = reasons.iter().any(|r| r["id"] == "judge.invalid.foreign");
-    let expected = if disturbed { (3, "inconclusive") } else { (0, "accepted") };
-    assert_eq!((code(&output), assessment["verdict"].as_str().expect("word")), expected, "{assessment:#}");
+    let requirements = assessment["requirements"].as_array().expect("list");
+    let open: Vec<_> =
+        requirements.iter().filter(|r| r["status"] != "pass" && r["status"] != "not_applicable").collect();
+    // A hypervisor that gave the processor to somebody else is a reservation.
+    let stolen = !open.is_empty() && open.iter().all(|r| r["id"] == "steal");
+    let expected = match (disturbed, stolen) {
+        (true, _) => (3, "inconclusive"),
+        (false, true) => (0, "accepted_with_reservations"),
+        (false, false) => (0, "accepted"),
+    };
+    let verdict = assessment["verdict"].as_str().expect("word");
+    assert_eq!((code(&output), verdict), expected, "{reasons:#?} {open:#?} {}", assessment["findings"]);
 }
 
 #[test]
