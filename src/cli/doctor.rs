@@ -11,7 +11,7 @@ use super::error::CliError;
 use super::{devices, output};
 use crate::backend::{self, host::file};
 use crate::exit::Exit;
-use crate::record::{BackendState, DeviceKind, Inventory};
+use crate::record::{BackendState, DeviceKind, Inventory, Observed};
 
 /// One line of the doctor.
 #[derive(Debug, Serialize)]
@@ -105,8 +105,14 @@ fn look(inventory: &Inventory, storage: &Path) -> Vec<Line> {
 }
 
 fn gpus(inventory: &Inventory) -> Line {
-    let on_bus = inventory.host.pci_gpus.len();
     let usable = inventory.devices.iter().filter(|d| d.kind == DeviceKind::Gpu).count();
+    let on_bus = match &inventory.host.pci_gpus {
+        Observed::Value(gpus) => gpus.len(),
+        Observed::NotObservable(reason) => {
+            let detail = format!("{usable} behind a driver; the PCI bus is not observable: {reason}");
+            return Line::new("GPU", State::Attention, detail, "mount sysfs into the container");
+        }
+    };
     match (on_bus, usable) {
         (0, 0) => Line::new(
             "GPU",

@@ -25,7 +25,7 @@ pub fn disagreements(host: &Host, devices: &[DeviceInfo]) -> Vec<Disagreement> {
 /// A driver's ids against those that the bus shows at the same address.
 fn with_bus(host: &Host, gpu: &DeviceInfo) -> Option<Disagreement> {
     let said = gpu.pci.as_ref()?;
-    let seen = pci::same_address(&said.address, &host.pci_gpus)?;
+    let seen = pci::same_address(&said.address, host.gpus_on_bus())?;
     let ids = |vendor: u16, device: u16| format!("{vendor:04x}:{device:04x}");
     let differ = (said.vendor, said.device) != (seen.vendor, seen.device);
     let source = gpu.id.backend.name();
@@ -82,7 +82,7 @@ pub fn plain_uuid(text: &str) -> String {
 
 /// GPUs on the bus against GPUs that any driver shows. A bus that cannot be seen says nothing.
 fn count(host: &Host, gpus: &[&DeviceInfo]) -> Option<Disagreement> {
-    let on_bus = host.pci_gpus.len();
+    let on_bus = host.gpus_on_bus().len();
     let addresses: BTreeSet<String> =
         gpus.iter().filter_map(|g| g.pci.as_ref()).map(|p| p.address.to_lowercase()).collect();
     // A GPU whose address is not told is one that is not counted yet, unless a backend that tells shows it too.

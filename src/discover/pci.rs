@@ -1,10 +1,11 @@
 //! The PCI bus as sysfs shows it, independent of any driver library.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::read;
-use crate::record::{DeviceInfo, PciIdentity};
+use crate::record::{DeviceInfo, Observed, PciIdentity};
 
 const NVIDIA: u16 = 0x10de;
 const AMD: u16 = 0x1002;
@@ -16,13 +17,20 @@ const ACCELERATOR: u32 = 0x12;
 /// Most devices that are looked at.
 const MOST: usize = 4096;
 
-/// GPUs on the bus, by address. The emulated screens of virtual machines and boards are not among them.
-pub fn gpus(root: &Path) -> Vec<PciIdentity> {
-    let Ok(entries) = fs::read_dir(root.join("sys/bus/pci/devices")) else { return Vec::new() };
+/// GPUs on the bus, by address. The emulated screens of virtual machines and boards are not among them. A machine
+/// without such a bus has none on it; one whose sysfs cannot be read is not known to have none.
+pub fn gpus(root: &Path) -> Observed<Vec<PciIdentity>> {
+    let entries = match fs::read_dir(root.join("sys/bus/pci/devices")) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound && root.join("sys/bus").is_dir() => {
+            return Observed::Value(Vec::new());
+        }
+        Err(error) => return Observed::NotObservable(format!("/sys/bus/pci/devices: {error}")),
+    };
     let mut addresses: Vec<String> =
         entries.flatten().take(MOST).filter_map(|e| e.file_name().into_string().ok()).collect();
     addresses.sort();
-    addresses.iter().filter(|a| is_gpu(root, a)).filter_map(|a| identity(root, a)).collect()
+    Observed::Value(addresses.iter().filter(|a| is_gpu(root, a)).filter_map(|a| identity(root, a)).collect())
 }
 
 fn is_gpu(root: &Path, address: &str) -> bool {

@@ -132,7 +132,7 @@ fn gpus(inventory: &Inventory) -> Result<Vec<DeviceId>, SelectError> {
     }
     if chosen.is_empty() {
         return Err(SelectError::NothingToTest {
-            on_bus: inventory.host.pci_gpus.clone(),
+            on_bus: inventory.host.gpus_on_bus().to_vec(),
             backends: inventory.backends.clone(),
             others: named_devices(inventory, |d| d.kind != DeviceKind::Gpu),
         });

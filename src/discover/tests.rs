@@ -93,6 +93,7 @@ fn selected(inventory: &Inventory, names: &[&str]) -> Result<String, SelectError
 #[test]
 fn a_container_gets_what_its_group_allows() {
     let host = found("container-with-quota", &[]).host;
+    assert!(host.gpus_on_bus().is_empty());
     assert_eq!((host.cpus_total, host.cpus_usable), (8, 1.5));
     assert_eq!((host.memory_total, host.memory_usable), (Bytes(32_880_524.0 * 1024.0), Bytes::gib(4)));
     assert_eq!(host.cpu, "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz");
@@ -106,15 +107,14 @@ fn a_container_gets_what_its_group_allows() {
     assert_eq!(host.attributes["memory_limit"], "4.00 GiB (/sys/fs/cgroup/memory.max)");
     assert_eq!(host.attributes["cpu_affinity"], "0-5");
     assert_eq!(host.attributes["boot_id"], "0f3ab2a4-5f2c-4a52-9d51-0a0a0a0a0a0a");
-    assert!(host.pci_gpus.is_empty());
 }
 
 #[test]
 fn gpus_on_the_bus_are_seen_without_any_driver() {
     let inventory = found("vm-two-gpus-no-driver", &[absent(BackendId::Cuda), absent(BackendId::Opencl)]);
-    let addresses: Vec<&str> = inventory.host.pci_gpus.iter().map(|p| p.address.as_str()).collect();
+    let addresses: Vec<&str> = inventory.host.gpus_on_bus().iter().map(|p| p.address.as_str()).collect();
     assert_eq!(addresses, ["0000:10:1c.0", "0000:20:1c.0"]);
-    assert_eq!(inventory.host.pci_gpus[0].subsystem, Some((0x10de, 0x144d)));
+    assert_eq!(inventory.host.gpus_on_bus()[0].subsystem, Some((0x10de, 0x144d)));
     assert_eq!(inventory.host.cloud.as_deref(), Some("Amazon EC2 p4d.24xlarge"));
     assert!(inventory.host.virtualization.as_deref().unwrap().starts_with("nitro (CPU flag hypervisor"));
     assert_eq!(inventory.host.container, None);
@@ -149,8 +149,8 @@ fn hostile_files_are_data() {
     );
     assert_eq!((host.cloud.as_deref(), host.container.as_deref()), (None, None));
     // The board's own screen is no GPU; a device id that does not fit is left out.
-    assert_eq!(host.pci_gpus.len(), 1);
-    assert_eq!(host.pci_gpus[0].device, 0x74a1);
+    assert_eq!(host.gpus_on_bus().len(), 1);
+    assert_eq!(host.gpus_on_bus()[0].device, 0x74a1);
 }
 
 #[test]

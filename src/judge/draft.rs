@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::facts::{CaseFacts, CaseOutcome, Facts, domain, estimate, values};
 use super::rule::{Against, Open, Value, decide};
-use super::{Argument, BasisKind, Class, Limit, Message, Requirement, Share, Status};
+use super::{Argument, BasisKind, Class, Limit, Message, Requirement, Share, Status, Validity};
 use crate::record::{Better, CaseErrorKind, DeviceId, EngineKind, Series};
 use crate::stats;
 use crate::unit::{Quantity, Unit};
@@ -129,8 +129,9 @@ impl Draft {
         self.requirement.class == Class::Gate && self.pending.is_some()
     }
 
-    /// Decides what waits, with the run's factor `k`.
-    pub fn settle(mut self, k: f64) -> Requirement {
+    /// Decides what waits, with the run's factor `k`. In an `invalid` run no shortfall of a rate or latency counts, on any
+    /// device: which of two clocks is wrong, or what else a process of the renter slowed down, is not known.
+    pub fn settle(mut self, k: f64, validity: Validity) -> Requirement {
         let r = &mut self.requirement;
         let (Some(pending), Some(limit), Some(measured)) = (&self.pending, &r.limit, r.measured) else {
             return self.requirement;
@@ -143,7 +144,8 @@ impl Draft {
         // Peers are measured by the same engine: what it cannot reach, or what it adds, is the same for all of them.
         let engine = if limit.basis.kind == BasisKind::Peers { EngineKind::Decisive } else { pending.engine };
         let (status, open) = decide(value, against, engine);
-        let reason = match (status, &pending.excuse) {
+        let doubt = (validity == Validity::Invalid).then(|| Message::new("reason.invalid_run"));
+        let reason = match (status, pending.excuse.as_ref().or(doubt.as_ref())) {
             (Status::Fail | Status::ConditionalFail, Some(excuse)) => {
                 (r.status, r.reason) = (Status::Inconclusive, Some(excuse.clone()));
                 return self.requirement;

@@ -273,6 +273,11 @@ impl<'a> Facts<'a> {
         self.record.notices.iter().any(changed).then(|| Message::new("reason.changed"))
     }
 
+    /// True if any process of the renter used any device or the machine more than [`FOREIGN_SHARE`].
+    pub fn any_foreign_load(&self) -> bool {
+        self.record.inventory.devices.iter().any(|d| self.foreign_load(std::slice::from_ref(&d.id)).is_some())
+    }
+
     /// Processes of the renter that used a device more than [`FOREIGN_SHARE`]: name and share.
     pub fn foreign_load(&self, devices: &[DeviceId]) -> Option<(&'a str, f64)> {
         self.record.notices.iter().find_map(|n| match n {

@@ -48,9 +48,9 @@ pub fn judge(record: &Record, suite: &Suite, offer: Option<&Offer>, table: &Spec
     drafts.extend(requirements::requirements(&facts));
     let gates = drafts.iter().filter(|d| d.is_statistical_gate()).count();
     let k = stats::sidak(gates, FAMILY_ERROR);
-    let mut requirements: Vec<Requirement> = drafts.into_iter().map(|d| d.settle(k)).collect();
-    requirements.extend(rollup::coverage(&facts, &requirements));
     let (validity, validity_reasons) = validity::validity(&facts);
+    let mut requirements: Vec<Requirement> = drafts.into_iter().map(|d| d.settle(k, validity)).collect();
+    requirements.extend(rollup::coverage(&facts, &requirements));
     let verdict = verdict(&requirements, validity, record.run.end);
     let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|c| (c.findings)(&facts, &requirements)).collect();
     rollup::order(&mut findings, &requirements);

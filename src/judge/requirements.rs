@@ -136,10 +136,11 @@ fn complete(facts: &Facts<'_>, demand: &str, case: &CaseFacts<'_>, class: Class)
         CaseOutcome::Measured(_) if case.primary().is_some_and(|s| !s.blocks.is_empty()) => {
             draft.with(Status::Pass, None)
         }
-        CaseOutcome::Failed(error, _) if error.kind == CaseErrorKind::DeviceLost => {
-            let (_, reason) = unmeasured(facts, case);
-            draft.with(Status::Fail, Some(reason))
-        }
+        CaseOutcome::Failed(error, _) if error.kind == CaseErrorKind::DeviceLost => match facts.any_foreign_load() {
+            // Another process of the renter may have reset it.
+            true => draft.open(Message::new("reason.foreign_load")),
+            false => draft.with(Status::Fail, Some(unmeasured(facts, case).1)),
+        },
         _ => draft.unmeasured(facts, case),
     }
 }

@@ -5,7 +5,8 @@ use super::facts::Facts;
 use super::{Argument, Class, Finding, Message, Requirement, Status, Validity, Verdict};
 use crate::record::{DeviceId, RunEnd};
 
-/// Any gate `fail` → not accepted. Else any gate conditionally failed, inconclusive or not tested, or an invalid run →
+/// Any gate `fail` → not accepted: in an invalid run only gates about what the invalidity does not put in doubt can fail
+/// (see `Draft::settle`). Else any gate conditionally failed, inconclusive or not tested, or an invalid run →
 /// inconclusive. Else any gate conditionally passed, or any graded requirement below pass or open → accepted with
 /// reservations. Else accepted. A run that was interrupted or in which no gate passed is never accepted.
 pub fn verdict(requirements: &[Requirement], validity: Validity, end: RunEnd) -> Verdict {
@@ -75,7 +76,7 @@ pub fn headline(
         gates.iter().copied().filter(|r| statuses.contains(&r.status)).collect::<Vec<&Requirement>>()
     };
     match verdict {
-        Verdict::NotAccepted => not_accepted(&of(&[Status::Fail]), total),
+        Verdict::NotAccepted => not_accepted(&of(&[Status::Fail]), total, validity),
         Verdict::Inconclusive => {
             let open = of(&[Status::ConditionalFail, Status::Inconclusive, Status::NotTested]);
             inconclusive(facts, validity, reasons, &open, total)
@@ -97,18 +98,22 @@ pub fn headline(
     }
 }
 
-fn not_accepted(failed: &[&Requirement], total: u64) -> Message {
+fn not_accepted(failed: &[&Requirement], total: u64, validity: Validity) -> Message {
     let count = failed.len() as u64;
     let Some(first) = worst(failed) else { return Message::new("judge.headline.not_accepted_plain") };
     // Limits that are not measured values have no shortfall to speak of.
     let short = first.measured.and(first.shortfall()).filter(|s| *s > 0.0);
-    let id = if short.is_some() { "judge.headline.not_accepted_short" } else { "judge.headline.not_accepted" };
+    let id = match (validity, short) {
+        (Validity::Invalid, _) => "judge.headline.not_accepted_invalid",
+        (_, Some(_)) => "judge.headline.not_accepted_short",
+        (_, None) => "judge.headline.not_accepted",
+    };
     let message = Message::new(id)
         .with("count", count)
         .with("gates", total)
         .with("what", what(first))
         .with("where", place(first));
-    match short {
+    match short.filter(|_| validity != Validity::Invalid) {
         Some(short) => message.with("short", Argument::Ratio(short)),
         None => message,
     }

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use crate::offer::{Guarantee, Offer};
 use crate::record::{
     BackendId, Better, Block, Case, CaseError, CaseErrorKind, CaseEstimate, CaseId, CaseResult, ClockCheck, DeviceId,
-    DeviceInfo, DeviceKind, Engine, EngineKind, FORMAT, Inventory, Ledger, Measurement, MetricId, Outcome, Params,
-    PciIdentity, Plan, Record, RoundsPlan, Run, RunEnd, Series, Source, Telemetry, TelemetryPoint, TelemetrySeries,
-    ThermalState, Tool, Value, Verification, Verified, WorkScale,
+    DeviceInfo, DeviceKind, Engine, EngineKind, FORMAT, Host, Inventory, Ledger, Measurement, MetricId, Observed,
+    Outcome, Params, PciIdentity, Plan, Record, RoundsPlan, Run, RunEnd, Series, Source, Telemetry, TelemetryPoint,
+    TelemetrySeries, ThermalState, Tool, Value, Verification, Verified, WorkScale,
 };
 use crate::suite::{Demand, DeviceFilter, LimitRule, Subject, Suite};
 use crate::unit::{Bytes, Hertz, Quantity, Seconds, Unit};
@@ -89,7 +89,12 @@ pub fn record(devices: Vec<DeviceInfo>) -> Record {
         },
         suite: source("test"),
         offer: None,
-        inventory: Inventory { devices, selected, ..Inventory::default() },
+        inventory: Inventory {
+            devices,
+            selected,
+            host: Host { pci_gpus: Observed::Value(Vec::new()), ..Host::default() },
+            ..Inventory::default()
+        },
         plan: Plan {
             cases: Vec::new(),
             not_planned: Vec::new(),
@@ -196,6 +201,7 @@ pub fn node(count: u32) -> Record {
         let id = DeviceId::new(BackendId::Sim, i);
         add_gemm(&mut record, &id, &quiet(700e12));
         add_triad(&mut record, &id, &quiet(3e12));
+        add_sensor(&mut record, &id.to_string(), "memory_used", Unit::Byte, &[5e8]);
     }
     record
 }

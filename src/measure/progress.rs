@@ -92,14 +92,16 @@ impl CaseProgress {
     }
 
     fn clock_check(&self) -> Option<ClockCheck> {
-        let differences: Vec<f64> = self.clocks.iter().map(|c| c.disagreement).collect();
+        let of = |part: fn(&Clocks) -> f64| -> Vec<f64> { self.clocks.iter().map(part).collect() };
+        let differences = of(Clocks::difference);
         // One that is not a number must not vanish among the others.
         let known = |statistic: f64| if differences.iter().any(|d| d.is_nan()) { f64::NAN } else { statistic };
+        let typical = || stats::median(&of(Clocks::rate)).abs().max(stats::quantile(&of(|c| c.uncovered), 0.25));
         let total = |part: fn(&Clocks) -> Seconds| Seconds(self.clocks.iter().map(|c| part(c).get()).sum());
         (!differences.is_empty()).then(|| ClockCheck {
             device: total(|c| c.device),
             monotonic: total(|c| c.monotonic),
-            typical: known(stats::median(&differences)),
+            typical: known(typical()),
             worst: known(differences.iter().copied().fold(0.0, f64::max)),
         })
     }
@@ -378,7 +380,7 @@ mod tests {
         let start = Seconds(f64::from(round));
         let block = Block { round, start, value, samples: Vec::new(), clock: None };
         let point = Point { info, labels: BTreeMap::new(), state: ThermalState::Warm, primary: true, block };
-        let clocks = Clocks { device: Seconds(0.1), monotonic: Seconds(0.1), disagreement: 0.001 };
+        let clocks = Clocks { device: Seconds(0.1), monotonic: Seconds(0.1), uncovered: 0.001 };
         Entry::Blocks { case: case.clone(), round, points: vec![point], clocks: vec![clocks] }
     }
 

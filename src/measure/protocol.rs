@@ -212,8 +212,23 @@ pub struct Clocks {
     pub device: Seconds,
     /// By CLOCK_MONOTONIC.
     pub monotonic: Seconds,
-    /// Relative disagreement, see `sampler`.
-    pub disagreement: f64,
+    /// Work the host saw outside of its events, relative to its length; see `sampler`.
+    pub uncovered: f64,
+}
+
+impl Clocks {
+    /// By how much the device's clock runs slow against the run's, relative.
+    pub fn rate(&self) -> f64 {
+        let Clocks { device: Seconds(device), monotonic: Seconds(monotonic), .. } = *self;
+        if monotonic == device { 0.0 } else { (monotonic - device) / monotonic }
+    }
+
+    /// The larger of both disagreements.
+    pub fn difference(&self) -> f64 {
+        // `f64::max` would drop one that is not a number.
+        let rate = self.rate().abs();
+        if rate.is_nan() || self.uncovered.is_nan() { f64::NAN } else { rate.max(self.uncovered) }
+    }
 }
 
 /// An accompanying reading: the serialisable form of [`crate::benchmark::Observation`].

@@ -47,13 +47,22 @@ pub struct Script {
     pub early_end: f64,
     /// From queueing to start.
     pub latency_ns: u64,
+    /// How late the host wakes up after two of three waits.
+    pub late_ns: u64,
     /// What `elapsed` says instead of the truth.
     pub elapsed_is: Option<f64>,
 }
 
 impl Default for Script {
     fn default() -> Script {
-        Script { iteration_ns: 1_000_000, timer_rate: 1.0, early_end: 0.0, latency_ns: 5_000, elapsed_is: None }
+        Script {
+            iteration_ns: 1_000_000,
+            timer_rate: 1.0,
+            early_end: 0.0,
+            latency_ns: 5_000,
+            late_ns: 0,
+            elapsed_is: None,
+        }
     }
 }
 
@@ -63,12 +72,19 @@ pub struct Fake {
     pub clock: FakeClock,
     script: Script,
     queued: Cell<u64>,
+    waits: Cell<u64>,
     events: RefCell<Vec<u64>>,
 }
 
 impl Fake {
     pub fn new(script: Script) -> Fake {
-        Fake { clock: FakeClock::default(), script, queued: Cell::new(0), events: RefCell::new(Vec::new()) }
+        Fake {
+            clock: FakeClock::default(),
+            script,
+            queued: Cell::new(0),
+            waits: Cell::new(0),
+            events: RefCell::new(Vec::new()),
+        }
     }
     pub fn stream(&self) -> FakeStream<'_> {
         FakeStream(self)
@@ -98,7 +114,7 @@ impl Stream for FakeStream<'_> {
         Ok(())
     }
     fn record(&mut self) -> Result<TimingEvent, DeviceError> {
-        let Fake { clock, script, queued, events } = self.0;
+        let Fake { clock, script, queued, events, .. } = self.0;
         let work = queued.get();
         // The first event waits for the device to wake up; the second comes after the queued work.
         let stamp = clock.now() + script.latency_ns + work - (work as f64 * script.early_end) as u64;
@@ -109,8 +125,10 @@ impl Stream for FakeStream<'_> {
         Ok(())
     }
     fn synchronize(&mut self) -> Result<(), DeviceError> {
-        let Fake { clock, script, queued, .. } = self.0;
-        clock.advance(script.latency_ns + queued.take());
+        let Fake { clock, script, queued, waits, .. } = self.0;
+        waits.set(waits.get() + 1);
+        let late = if waits.get().is_multiple_of(3) { 0 } else { script.late_ns };
+        clock.advance(script.latency_ns + queued.take() + late);
         Ok(())
     }
     fn elapsed(&self, start: TimingEvent, end: TimingEvent) -> Result<Seconds, DeviceError> {

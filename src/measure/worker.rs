@@ -47,6 +47,10 @@ pub fn serve(
     };
     let mut worker = Worker::new(&context, &open, stream, find);
     worker.clock.hear(now);
+    // Some runtimes open a device that is gone; none completes a queue on it.
+    if let Err(error) = worker.stream.synchronize() {
+        return answer(failed_open(now, &error));
+    }
     answer(worker.answer(Reply::Opened { devices: devices.iter().map(|d| d.info().clone()).collect() }))?;
     while let Ok(message) = requests.recv() {
         worker.clock.hear(message.now);

@@ -118,6 +118,12 @@ pub enum Observed<T> {
     NotObservable(String),
 }
 
+impl<T> Default for Observed<T> {
+    fn default() -> Observed<T> {
+        Observed::NotObservable("not looked for".to_owned())
+    }
+}
+
 impl<T> Observed<T> {
     /// The value, if there is one.
     pub fn value(&self) -> Option<&T> {
@@ -258,11 +264,18 @@ pub struct Host {
     /// Cloud instance as DMI tells it, e.g. "Amazon EC2 p5.48xlarge".
     pub cloud: Option<String>,
     /// GPUs seen on the PCI bus through sysfs, independent of any driver library.
-    pub pci_gpus: Vec<PciIdentity>,
+    pub pci_gpus: Observed<Vec<PciIdentity>>,
     /// NUMA nodes with their CPUs and memory.
     pub numa: Vec<String>,
     /// Everything else, name → text.
     pub attributes: BTreeMap<String, String>,
+}
+
+impl Host {
+    /// GPUs on the PCI bus; none where it cannot be seen.
+    pub fn gpus_on_bus(&self) -> &[PciIdentity] {
+        self.pci_gpus.value().map_or(&[], Vec::as_slice)
+    }
 }
 
 /// A place where files can be measured.

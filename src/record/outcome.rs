@@ -124,8 +124,9 @@ pub struct ClockCheck {
     pub device: Seconds,
     /// Total by CLOCK_MONOTONIC.
     pub monotonic: Seconds,
-    /// Median over blocks of the relative difference within a block. The value is a median over blocks too, so a clock
-    /// that could move it shows here, and a block in which the system held up the waiting host does not.
+    /// Relative difference of a typical block: the median over blocks of the difference in rate, or the lower quartile
+    /// of what the host saw of the work outside of its events, whichever is larger. The value is a median over blocks
+    /// too, so a clock that could move it shows here, and blocks in which the system held up the waiting host do not.
     pub typical: f64,
     /// Largest relative difference within one block.
     pub worst: f64,

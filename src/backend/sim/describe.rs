@@ -25,7 +25,7 @@ pub const FAULTS: &[(&str, &str, &str)] = &[
     ("slow-gemm", "=type=factor", "matrix products of this type at this factor of their rate, 0.8"),
     ("hang", "=when", "work never completes, after 200 launches"),
     ("crash", "=when", "the process aborts, after 200 launches"),
-    ("lost", "=when", "the device is lost, after 20s"),
+    ("lost", "=when", "the device is lost, after 20s; at a launch, to that process only"),
     ("neighbour", "=share", "someone else works on the device this share of the time, 0.3, and holds 6 GiB"),
     ("unsteady", "=cv", "rates vary by this coefficient of variation, 0.05"),
     ("drift", "=percent", "everything slows by so many percent per minute, 2"),

@@ -83,7 +83,10 @@ impl SimDevice {
     }
 
     pub(super) fn alive(&self, state: &State) -> Result<(), DeviceError> {
+        // Once its time has come it is gone for every process.
+        let is_over = matches!(self.faults.lost, Some(Trigger::After(seconds)) if state.now >= seconds * 1e9);
         match state.fate {
+            _ if is_over => Err(DeviceError::Lost("SIMULATED: the device has fallen off the bus".to_owned())),
             Fate::Lost => Err(DeviceError::Lost("SIMULATED: the device has fallen off the bus".to_owned())),
             Fate::Works | Fate::Hangs => Ok(()),
         }

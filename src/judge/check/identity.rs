@@ -4,7 +4,7 @@ use super::{Check, finding};
 use crate::judge::draft::Draft;
 use crate::judge::facts::Facts;
 use crate::judge::requirements::sells_gpus;
-use crate::judge::{Basis, BasisKind, Class, Finding, FixBy, Limit, Message, Requirement, Status};
+use crate::judge::{Argument, Basis, BasisKind, Class, Finding, FixBy, Limit, Message, Requirement, Status};
 use crate::record::{BackendId, Better, DeviceId, DeviceInfo, DeviceKind};
 use crate::spec::{GpuSpec, LookupKey, Match, Resolution};
 use crate::unit::{Bytes, Quantity, Unit};
@@ -63,7 +63,7 @@ fn distinct_gpus<'a>(facts: &Facts<'a>) -> Vec<&'a DeviceInfo> {
 fn presence(facts: &Facts<'_>) -> Vec<Draft> {
     let ids: Vec<DeviceId> = facts.gpus().map(|g| g.id.clone()).collect();
     let (found, tested) = (distinct_gpus(facts).len() as u64, ids.len() as u64);
-    let on_bus = facts.record.inventory.host.pci_gpus.len() as u64;
+    let on_bus = facts.record.inventory.host.pci_gpus.value().map(|gpus| gpus.len() as u64);
     let gate = |id: &str| Draft::fact(id.to_owned(), "identity", id, &ids, Class::Gate);
     let needs_one = facts.suite.needs_gpu || sells_gpus(facts);
     let Some(sold) = facts.offer.and_then(|o| o.count).map(u64::from) else {
@@ -79,10 +79,14 @@ fn presence(facts: &Facts<'_>) -> Vec<Draft> {
     let count = match found {
         n if n >= sold && (n == sold || n == sold * packages) => count.with(Status::Pass, None),
         n if n > sold => count.with(Status::Pass, Some(reason)),
-        _ if on_bus >= sold => {
-            count.open(Message::new("reason.gpu_without_driver").with("found", found).with("bus", on_bus))
-        }
-        _ => count.with(Status::Fail, Some(reason)),
+        _ => match on_bus {
+            Some(bus) if bus >= sold => {
+                count.open(Message::new("reason.gpu_without_driver").with("found", found).with("bus", bus))
+            }
+            Some(_) => count.with(Status::Fail, Some(reason)),
+            // The renter's own container may show fewer than there are.
+            None => count.open(Message::new("reason.bus_not_observable").with("found", found).with("sold", sold)),
+        },
     };
     let mut drafts = vec![count];
     if tested < sold && found >= sold {
@@ -97,6 +101,20 @@ fn identity_limit(facts: &Facts<'_>, value: f64) -> Option<Limit> {
     Some(Limit { value, basis: Basis { kind: BasisKind::Identity, source } })
 }
 
+/// The models that the offer's name for them stands for.
+fn sold<'a>(facts: &Facts<'a>) -> Vec<&'a GpuSpec> {
+    let Some(wanted) = facts.offer.and_then(|o| o.model.as_deref()) else { return Vec::new() };
+    match facts.table.resolve(wanted) {
+        Resolution::One(spec) => vec![spec],
+        Resolution::Several(specs) => specs,
+        Resolution::Unknown { .. } => Vec::new(),
+    }
+}
+
+fn is_among(spec: &GpuSpec, models: &[&GpuSpec]) -> bool {
+    models.iter().any(|m| m.id == spec.id)
+}
+
 /// The offer's model on one GPU.
 fn model(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<Draft> {
     let wanted = facts.offer?.model.as_deref()?;
@@ -104,11 +122,7 @@ fn model(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<Draft> {
         Draft::fact(format!("model/{}", gpu.id), "identity", "model", std::slice::from_ref(&gpu.id), Class::Gate);
     draft.requirement.limit = identity_limit(facts, 1.0);
     let reason = |id: &str| Some(Message::new(id).with("sold", wanted).with("found", gpu.name.as_str()));
-    let candidates: Vec<&str> = match facts.table.resolve(wanted) {
-        Resolution::One(spec) => vec![&spec.id],
-        Resolution::Several(specs) => specs.iter().map(|s| s.id.as_str()).collect(),
-        Resolution::Unknown { .. } => Vec::new(),
-    };
+    let candidates: Vec<&str> = sold(facts).iter().map(|s| s.id.as_str()).collect();
     let is_same_text = gpu.name.trim().eq_ignore_ascii_case(wanted.trim());
     Some(match (gpu.spec.as_deref(), candidates.as_slice()) {
         (_, []) if is_same_text => draft.with(Status::Pass, None),
@@ -148,7 +162,8 @@ fn quantity(bytes: Bytes) -> Quantity {
     Quantity { value: bytes.0, unit: Unit::Byte }
 }
 
-/// Name, ids, units and memory of one GPU agree: a gate, failed only where the offer names the model.
+/// Name, ids, units and memory of one GPU agree: a gate, failed only where something other than the name, which anyone
+/// can set, contradicts the model of the offer.
 fn consistency(facts: &Facts<'_>, gpu: &DeviceInfo) -> Draft {
     let id = format!("consistent/{}", gpu.id);
     let mut draft = Draft::fact(id, "identity", "consistent", std::slice::from_ref(&gpu.id), Class::Gate);
@@ -170,9 +185,11 @@ fn consistency(facts: &Facts<'_>, gpu: &DeviceInfo) -> Draft {
         .with("about", first.about)
         .with("says", first.says.as_str())
         .with("other", first.other.as_str());
+    let sold = sold(facts);
     // More than the model has is odd, but nothing is missing.
-    let is_short = all.iter().any(|c| c.ratio.is_none_or(|r| r < 1.0));
-    match facts.offer.is_some_and(|o| o.model.is_some()) && is_short {
+    let is_short = all.iter().any(|c| c.ratio.is_some_and(|r| r < 1.0));
+    let is_other = by_pci(facts, gpu).is_some_and(|ids| !sold.is_empty() && !ids.iter().any(|i| is_among(i, &sold)));
+    match facts.offer.is_some_and(|o| o.model.is_some()) && (is_short || is_other) {
         true => draft.with(Status::Fail, Some(reason)),
         false => draft.open(reason),
     }
@@ -212,8 +229,13 @@ fn contradictions(facts: &Facts<'_>, gpu: &DeviceInfo) -> Vec<Contradiction> {
             ratio: None,
         });
     }
-    // What the name promises must be there, whatever the ids say.
-    let models = named.or(by_pci).or_else(|| facts.spec(gpu).map(|s| vec![s])).unwrap_or_default();
+    // What was sold must be there if any source claims it; else what the name promises, whatever the ids say.
+    let claimed = |s: &&GpuSpec| [&named, &by_pci].into_iter().flatten().any(|models| is_among(s, models));
+    let sold: Vec<&GpuSpec> = sold(facts).into_iter().filter(claimed).collect();
+    let models = match sold.is_empty() {
+        true => named.or(by_pci).or_else(|| facts.spec(gpu).map(|s| vec![s])).unwrap_or_default(),
+        false => sold,
+    };
     all.extend(unit_contradiction(gpu, &models));
     all.extend(memory_contradiction(gpu, &models));
     for d in facts.record.inventory.disagreements.iter().filter(|d| d.device == gpu.id) {
@@ -304,7 +326,8 @@ fn findings(facts: &Facts<'_>, requirements: &[Requirement]) -> Vec<Finding> {
             .see("/inventory/devices", "device", "inventory")
             .explains(requirements, |other| other.id == r.id);
         f = f.arg("found", distinct_gpus(facts).len() as u64);
-        f = f.arg("bus", facts.record.inventory.host.pci_gpus.len() as u64);
+        let bus = facts.record.inventory.host.pci_gpus.value();
+        f = f.arg("bus", bus.map_or_else(|| "–".into(), |gpus| Argument::from(gpus.len() as u64)));
         found.push(f);
     }
     found

@@ -75,20 +75,17 @@ fn requirements(facts: &Facts<'_>) -> Vec<Draft> {
             // A process in another container of the renter would look the same: not decisive.
             Some(bytes) => {
                 let used = Quantity { value: bytes, unit: Unit::Byte };
-                drafts.push(draft(Status::ConditionalFail, Some(Message::new("reason.sharing").with("used", used))));
+                drafts.push(draft(Status::Inconclusive, Some(Message::new("reason.sharing").with("used", used))));
             }
             None if is_observed => drafts.push(draft(Status::Pass, None)),
-            None if is_dedicated => {
-                drafts.push(draft(Status::NotTested, Some(Message::new("reason.sharing_not_observable"))));
-            }
-            None => {}
+            None => drafts.push(draft(Status::NotTested, Some(Message::new("reason.sharing_not_observable")))),
         }
     }
     if let Some(share) = steal(facts) {
         let draft = Draft::fact("steal".to_owned(), "interference", "steal", &machine(facts), Class::Graded);
         let reason = Message::new("reason.steal").with("share", Argument::Ratio(share));
         drafts.push(match share > STEAL_NOTED {
-            true => draft.with(Status::ConditionalFail, Some(reason)),
+            true => draft.open(reason),
             false => draft.with(Status::Pass, None),
         });
     }

@@ -40,6 +40,46 @@ fn load_of_the_renter_excuses_a_shortfall_and_voids_the_run() {
 }
 
 #[test]
+fn an_invalid_run_decides_no_speed_on_any_device_and_refuses_what_does_not_depend_on_it() {
+    let mut slow = node(2);
+    measured(&mut slow, 2).series[0].blocks.iter_mut().for_each(|b| b.value *= 0.5);
+    assert_eq!(judged(&slow, Some(&offer(2))).verdict, Verdict::NotAccepted);
+    let spoiled = |spoil: fn(&mut Record)| {
+        let mut record = slow.clone();
+        spoil(&mut record);
+        record
+    };
+    let runs = [
+        spoiled(|r| measured(r, 0).clock_check.as_mut().unwrap().typical = 0.01),
+        spoiled(|r| r.notices = vec![Notice::ForeignProcess { device: gpu(0), name: "x".to_owned(), share: 0.5 }]),
+        spoiled(|r| measured(r, 0).series[0].blocks.iter_mut().for_each(|b| b.value *= 1e9)),
+        spoiled(|r| {
+            let (before, after) = ("a".to_owned(), "b".to_owned());
+            r.notices = vec![Notice::DeviceChanged { device: gpu(0), before, after }];
+        }),
+    ];
+    for mut record in runs {
+        let a = judged(&record, Some(&offer(2)));
+        assert_eq!((a.verdict, a.validity), (Verdict::Inconclusive, Validity::Invalid), "{:?}", a.headline);
+        let a = judged(&record, Some(&offer(8)));
+        assert_eq!((a.verdict, a.validity), (Verdict::NotAccepted, Validity::Invalid));
+        assert_eq!(a.headline.id, "judge.headline.not_accepted_invalid");
+        let wrong = Verified::Wrong { detail: "C[0,0]".to_owned() };
+        measured(&mut record, 3).verification.verified = wrong;
+        assert_eq!(judged(&record, Some(&offer(2))).verdict, Verdict::NotAccepted, "a wrong result stays wrong");
+    }
+}
+
+#[test]
+fn a_device_lost_beside_a_process_of_the_renter_is_not_held_against_the_provider() {
+    let mut record = node(2);
+    fail(&mut record, 3, CaseErrorKind::DeviceLost);
+    assert_eq!(judged(&record, Some(&offer(2))).verdict, Verdict::NotAccepted);
+    record.notices = vec![Notice::ForeignProcess { device: gpu(1), name: "x".to_owned(), share: 0.5 }];
+    assert_eq!(judged(&record, Some(&offer(2))).verdict, Verdict::Inconclusive);
+}
+
+#[test]
 fn a_device_that_changed() {
     let mut record = node(1);
     let (before, after) = ("a".to_owned(), "b".to_owned());
@@ -53,6 +93,7 @@ fn nothing_checked_is_unchecked() {
     for i in 0..2 {
         measured(&mut record, i).clock_check = None;
     }
+    record.telemetry.series.clear();
     let a = judged(&record, Some(&offer(1)));
     assert_eq!((a.validity, a.validity_reasons.len()), (Validity::Unchecked, 2));
     add_sensor(&mut record, "sim:0", "clock", Unit::Hertz, &[1.9e9]);
@@ -120,6 +161,7 @@ fn a_link_of_half_the_width() {
 #[test]
 fn sharing_is_a_gate_where_the_offer_says_dedicated() {
     let mut record = node(1);
+    record.telemetry.series.clear();
     add_sensor(&mut record, "sim:0", "memory_used", Unit::Byte, &[9e9, 8.5e9]);
     let mut offer = offer(1);
     let a = judged(&record, Some(&offer));
@@ -135,6 +177,8 @@ fn sharing_is_a_gate_where_the_offer_says_dedicated() {
     assert_eq!(judged(&record, Some(&offer)).verdict, Verdict::Accepted);
     record.telemetry.series.clear();
     assert_eq!(find(&judged(&record, Some(&offer)), "sharing/sim:0").status, Status::NotTested);
+    offer.dedicated = false;
+    assert_eq!(judged(&record, Some(&offer)).verdict, Verdict::AcceptedWithReservations, "hiding it earns nothing");
 }
 
 #[test]

@@ -7,8 +7,10 @@ fn fewer_gpus_other_model_less_memory() {
     let a = judged(&node(7), Some(&offer(8)));
     assert_eq!((a.verdict, find(&a, "count").status), (Verdict::NotAccepted, Status::Fail));
     let mut record = node(7);
-    record.inventory.host.pci_gpus = (0..8).filter_map(|i| h100(i).pci).collect();
+    record.inventory.host.pci_gpus = Observed::Value((0..8).filter_map(|i| h100(i).pci).collect());
     assert_eq!(judged(&record, Some(&offer(8))).verdict, Verdict::Inconclusive);
+    record.inventory.host.pci_gpus = Observed::NotObservable("no sysfs".to_owned());
+    assert_eq!(judged(&record, Some(&offer(8))).verdict, Verdict::Inconclusive, "a container may show fewer");
     let mut record = node(8);
     record.inventory.selected.truncate(2);
     assert_eq!(find(&judged(&record, Some(&offer(8))), "tested").status, Status::NotTested);
@@ -38,11 +40,19 @@ fn one_gpu_seen_by_two_backends_is_one() {
 fn spoofed_names_fewer_units_and_disagreements() {
     let mut record = node(1);
     record.inventory.devices[0].name = "NVIDIA H200".to_owned();
-    for (offer, verdict) in [(Some(offer(1)), Verdict::NotAccepted), (None, Verdict::Inconclusive)] {
+    // Everything but the name is what was sold: odd, and nothing is missing.
+    for offer in [Some(offer(1)), None] {
         let a = judged(&record, offer.as_ref());
-        assert_eq!(a.verdict, verdict);
+        assert_eq!(a.verdict, Verdict::Inconclusive);
         assert!(codes(&a).contains(&"GA-ID-01"), "{:?}", codes(&a));
+        assert_eq!(codes(&a).contains(&"GA-MEM-01"), offer.is_none(), "{:?}", codes(&a));
     }
+    // The name is what was sold, the hardware is not.
+    let mut record = node(1);
+    record.inventory.devices[0].pci.as_mut().unwrap().device = 0x20b2;
+    let a = judged(&record, Some(&offer(1)));
+    assert_eq!((a.verdict, find(&a, "consistent/sim:0").status), (Verdict::NotAccepted, Status::Fail));
+    assert!(codes(&a).contains(&"GA-ID-01"), "{:?}", codes(&a));
     let mut record = node(1);
     record.inventory.devices[0].units = Some(114);
     let a = judged(&record, Some(&offer(1)));

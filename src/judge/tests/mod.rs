@@ -15,8 +15,8 @@ use super::messages::MESSAGES;
 use super::testing::*;
 use super::*;
 use crate::record::{
-    BackendId, Better, CaseErrorKind, CaseId, DeviceId, EngineKind, NotPlanned, Notice, Outcome, Params, RunEnd,
-    Verified,
+    BackendId, Better, CaseErrorKind, CaseId, DeviceId, EngineKind, NotPlanned, Notice, Observed, Outcome, Params,
+    RunEnd, Verified,
 };
 use crate::spec::{Band, BandTable, Strength, table};
 use crate::unit::{Bytes, Hertz, Seconds, Unit};

@@ -87,14 +87,7 @@ impl Supervisor<'_> {
             }
             match self.fleet.start(&key) {
                 Ok(()) => {
-                    let open = Request::Open(Open {
-                        devices: key.devices.clone(),
-                        seed: self.progress.begin.record.run.seed,
-                        storage: self.progress.begin.storage.clone(),
-                        aggressor,
-                        virtual_time: self.clock.is_virtual(),
-                    });
-                    self.fleet.send(&key, open, OPEN, &self.clock);
+                    self.fleet.send(&key, self.open_request(&key.devices, aggressor), OPEN, &self.clock);
                     starting.push((case, aggressor));
                 }
                 Err(lost) => {
@@ -156,21 +149,59 @@ impl Supervisor<'_> {
     }
 
     fn case_failed(&mut self, case: usize, key: &Key, error: CaseError) -> Result<(), MeasureError> {
+        if error.kind == CaseErrorKind::DeviceLost {
+            return self.device_lost(case, key, error);
+        }
         let id = self.cases[case].id.clone();
         self.note(Entry::Failed { case: id, error: error.clone() })?;
         match error.kind {
-            CaseErrorKind::DeviceLost => {
-                self.stop_worker(key);
-                for device in &key.devices {
-                    self.give_up(device, &error, "the device was lost")?;
-                }
-            }
             // A driver error can stick to the process: the other cases get a fresh one.
             CaseErrorKind::Driver | CaseErrorKind::Internal => self.stop_worker(key),
             // What it holds goes with the next eviction: its neighbour may be busy right now.
             _ => {}
         }
         Ok(())
+    }
+
+    /// Gone, or lost to one process only (a reset, an error that sticks to its context)? A fresh one decides: only a
+    /// device that it cannot open is lost.
+    fn device_lost(&mut self, case: usize, key: &Key, mut error: CaseError) -> Result<(), MeasureError> {
+        self.stop_worker(key);
+        let gone: Vec<DeviceId> = key.devices.iter().filter(|d| !self.opens_again(d)).cloned().collect();
+        if gone.is_empty() {
+            error.kind = CaseErrorKind::Driver;
+            error.message = format!("the device was lost, and a new process could open it: {}", error.message);
+        }
+        self.note(Entry::Failed { case: self.cases[case].id.clone(), error: error.clone() })?;
+        if gone.is_empty() {
+            return self.count_failure(key, &error);
+        }
+        gone.iter().try_for_each(|device| self.give_up(device, &error, "the device was lost"))
+    }
+
+    /// Can a fresh process open the device and complete an empty queue on it?
+    fn opens_again(&mut self, device: &DeviceId) -> bool {
+        // Beside the device's own worker, which may still run if a set with this device in it failed.
+        let key = Key { devices: vec![device.clone()], aggressor: true };
+        self.stop_worker(&key);
+        if self.fleet.start(&key).is_err() {
+            return false;
+        }
+        self.fleet.send(&key, self.open_request(&key.devices, false), OPEN, &self.clock);
+        let answers = self.fleet.wait(std::slice::from_ref(&key), &mut self.clock);
+        self.stop_worker(&key);
+        self.charge(Account::Prepare);
+        matches!(answers.as_slice(), [Ok(Reply::Opened { .. })])
+    }
+
+    fn open_request(&self, devices: &[DeviceId], aggressor: bool) -> Request {
+        Request::Open(Open {
+            devices: devices.to_vec(),
+            seed: self.progress.begin.record.run.seed,
+            storage: self.progress.begin.storage.clone(),
+            aggressor,
+            virtual_time: self.clock.is_virtual(),
+        })
     }
 
     fn count_failure(&mut self, key: &Key, error: &CaseError) -> Result<(), MeasureError> {

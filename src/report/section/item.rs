@@ -93,8 +93,8 @@ fn host(page: &Page) -> Vec<Fact> {
     if !h.numa.is_empty() {
         facts.push(page.fact("numa", h.numa.iter().map(|n| clean(n, SHORT)).collect::<Vec<_>>().join("; ")));
     }
-    if !h.pci_gpus.is_empty() {
-        facts.push(page.fact("pci_gpus", h.pci_gpus.iter().map(pci).collect::<Vec<_>>().join("; ")));
+    if !h.gpus_on_bus().is_empty() {
+        facts.push(page.fact("pci_gpus", h.gpus_on_bus().iter().map(pci).collect::<Vec<_>>().join("; ")));
     }
     facts
 }

@@ -44,7 +44,7 @@ pub fn draft(id: &str, devices: Vec<DeviceInfo>, simulated: bool) -> Draft {
         virtualization: Some("kvm (CPUID)".to_owned()),
         container: None,
         cloud: Some("Example Cloud gpu-8x".to_owned()),
-        pci_gpus: Vec::new(),
+        pci_gpus: Observed::Value(Vec::new()),
         numa: vec!["node 0: CPUs 0-103, 950 GiB".to_owned(), "node 1: CPUs 104-207, 950 GiB".to_owned()],
         attributes: BTreeMap::from([("clocksource".to_owned(), "tsc".to_owned())]),
     };
