@@ -14,7 +14,7 @@ const METRIC: &str = "fma_peak.throughput";
 
 static META: Meta = Meta {
     id: "fma_peak",
-    title: "Arithmetic peak",
+    title: "Peak arithmetic",
     measures: "Operations per second of the device's ordinary arithmetic units (no matrix units), in one type.",
     why: "It is the ceiling of everything that does not use matrix units, and shows missing units and low clocks \
         directly: the rate is units × operations per clock × clock. On a CPU it is the ceiling that the matrix \

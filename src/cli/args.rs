@@ -75,8 +75,11 @@ pub struct RunArgs {
     /// Folder whose file system is measured
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub storage_dir: PathBuf,
-    /// Continue an interrupted run in this folder
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "suite", "device", "offer", "only", "skip", "simulate"])]
+    /// Continue the interrupted run in this folder, with its plan; it gets what was left of its time, and the time
+    /// to prepare and heat up again
+    #[arg(long, value_name = "DIR", conflicts_with_all = [
+        "out", "suite", "device", "offer", "only", "skip", "simulate", "budget", "storage_dir", "dry_run", "seed",
+    ])]
     pub resume: Option<PathBuf>,
     /// Show what would be measured, and stop
     #[arg(long)]

@@ -60,7 +60,9 @@ fn finding(code: &str, lang: Lang) -> Option<String> {
     let mut text = format!("{}\n\n", code.to_uppercase());
     for topic in &topics {
         for (part, heading) in [("observed", "finding.observed"), ("why", "finding.why"), ("ask", "finding.ask")] {
-            let said = wrapped(&words.text(&format!("finding.{topic}.{part}")));
+            // What a record would fill in stands in angle brackets, as in a manual.
+            let said = words.text(&format!("finding.{topic}.{part}")).replace('{', "<").replace('}', ">");
+            let said = wrapped(&said);
             text.push_str(&format!("{}\n{said}\n\n", words.text(heading)));
         }
     }
@@ -142,6 +144,7 @@ mod tests {
             for (code, _) in CODES {
                 let text = finding(code, lang).unwrap_or_default();
                 assert!(!text.contains("finding."), "{code}: a key without words: {text}");
+                assert!(!text.contains('{'), "{code}: a raw placeholder: {text}");
             }
             for id in
                 ["accepted", "not_accepted", "inconclusive", "conditional_fail", "not_tested", "valid", "unchecked"]

@@ -63,8 +63,17 @@ fn text(gpu: &GpuSpec) -> String {
     ));
     for (name, figure) in &gpu.figures {
         let provenance = serde_json::to_value(figure.provenance).ok().and_then(|v| v.as_str().map(str::to_owned));
-        let note = figure.note.as_deref().map_or(String::new(), |n| format!("  ({n})"));
-        let value = figure.value.to_string();
+        let meaning = match name.as_str() {
+            "memory_size" => Some("as sold, in decimal units"),
+            "memory_reported" => Some("as drivers show it"),
+            _ => None,
+        };
+        let notes: Vec<&str> = meaning.into_iter().chain(figure.note.as_deref()).collect();
+        let note = if notes.is_empty() { String::new() } else { format!("  ({})", notes.join("; ")) };
+        let value = match name.as_str() {
+            "memory_size" => format!("{} GB", figure.value.value / 1e9),
+            _ => figure.value.to_string(),
+        };
         text.push_str(&format!("  {name:<24} {value:>14}  {}{note}\n", provenance.unwrap_or_default()));
     }
     text.push_str("\nAll rates are dense. Names drivers report: ");

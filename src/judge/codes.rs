@@ -8,6 +8,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("GA-CRASH-01", "crash"),
     ("GA-DRIFT-01", "drift"),
     ("GA-ENGINE-01", "engine_limited"),
+    ("GA-ENGINE-01", "engine_without_library"),
     ("GA-FAIL-01", "out_of_memory"),
     ("GA-FAIL-02", "driver"),
     ("GA-FAIL-03", "storage"),
