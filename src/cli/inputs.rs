@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::error::CliError;
+use crate::config::sha256;
 use crate::offer::{self, Offer};
 use crate::record::{FORMAT, Record, Source, Vocabulary};
 use crate::spec;
@@ -49,6 +50,15 @@ pub fn parse_offer(name: &str, text: &str) -> Result<Offer, CliError> {
 
 /// The suite and offer a record was made with.
 pub fn recorded(record: &Record) -> Result<(Suite, Option<Offer>), CliError> {
+    for source in [Some(&record.suite), record.offer.as_ref()].into_iter().flatten() {
+        if source.sha256 != sha256(&source.text) {
+            return Err(CliError::usage(format_args!(
+                "the record holds another text of {} than its hash says",
+                source.name
+            ))
+            .help("use the record.json as `gpu-assay run` wrote it"));
+        }
+    }
     let suite = parse_suite(&record.suite.name, &record.suite.text)?;
     let offer = record.offer.as_ref().map(|Source { name, text, .. }| parse_offer(name, text)).transpose()?;
     Ok((suite, offer))

@@ -1,5 +1,7 @@
 //! `judge`: a saved record, judged again with today's rules, another suite or another offer; no GPU time.
 
+use std::path::Path;
+
 use super::args::{FailOn, JudgeArgs};
 use super::error::CliError;
 use super::{inputs, output};
@@ -10,13 +12,17 @@ use crate::{report, spec};
 
 /// Runs `judge`.
 pub fn judge(args: &JudgeArgs) -> Result<Exit, CliError> {
-    let (record, _) = inputs::record(&args.record)?;
+    let (record, path) = inputs::record(&args.record)?;
     let (mut suite, mut offer) = inputs::recorded(&record)?;
     if let Some(name) = &args.suite {
         suite = inputs::suite(name)?;
     }
     if let Some(path) = &args.offer {
         offer = Some(inputs::offer(path)?);
+    }
+    if let Some(output) = &args.output {
+        let given = args.offer.as_deref().into_iter().chain(args.suite.as_deref().map(Path::new));
+        output::refuse_input(output, &given.chain([path.as_path()]).collect::<Vec<_>>())?;
     }
     let assessment = judge::judge(&record, &suite, offer.as_ref(), spec::table());
     if let Some(path) = &args.output {

@@ -11,7 +11,8 @@ use crate::{benchmark, spec};
 
 /// Runs `report`.
 pub fn report(args: &ReportArgs) -> Result<Exit, CliError> {
-    let (record, _) = inputs::record(&args.record)?;
+    let (record, path) = inputs::record(&args.record)?;
+    output::refuse_input(&args.output, &[&path])?;
     let (suite, offer) = inputs::recorded(&record)?;
     let assessment = judge::judge(&record, &suite, offer.as_ref(), spec::table());
     let text = match args.format {

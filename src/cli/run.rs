@@ -57,6 +57,11 @@ pub fn run(args: RunArgs) -> Result<Exit, CliError> {
     let id = measure::new_run_id();
     let folder = args.out.clone().unwrap_or_else(|| Path::new("runs").join(&id));
     output::create_run_folder(&folder)?;
+    if let Some(log) = &args.termination_log {
+        let given = args.offer.as_deref().into_iter().chain([Path::new(&args.suite)]);
+        output::refuse_input(log, &given.collect::<Vec<_>>())?;
+        output::refuse_run_file(log, &folder)?;
+    }
     progress.on(&planned);
     let record = skeleton(&args, id, &suite, offer.as_ref(), inventory, plan);
     let options = measure::Options {

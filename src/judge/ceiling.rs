@@ -26,7 +26,10 @@ impl<'a> Facts<'a> {
     /// By how much a case reads above what its device can do: the benchmark's own ceiling, units × operations per clock
     /// × highest clock, bus width × data rate, or what was measured in the same run; the largest excess.
     pub fn above_ceiling(&self, case: &CaseFacts<'a>) -> Option<Excess> {
-        let y = stats::uncertainty(&values(case.primary()?));
+        // Whatever else was recorded of the same metric is judged as well.
+        let primary = case.primary()?;
+        let all = case.measurement()?.series.iter().filter(|s| s.metric == primary.metric && s.unit == primary.unit);
+        let y = all.map(|s| stats::uncertainty(&values(s))).max_by(|a, b| a.median.total_cmp(&b.median))?;
         let own = case.measurement()?.ceiling.as_ref().map(|c| (y.median / c.value, c.derivation.clone()));
         let same_run = self.fma_peak(case).map(|peak| {
             // The measured ceiling has an uncertainty of its own.
@@ -34,7 +37,7 @@ impl<'a> Facts<'a> {
         });
         let of_model = self.model_ceiling(case).map(|(ceiling, derivation)| (y.median / ceiling, derivation));
         let all = [own, same_run, of_model].into_iter().flatten();
-        let beyond = all.filter(|(ratio, _)| ratio.is_finite() && *ratio > CEILING_TOLERANCE);
+        let beyond = all.filter(|(ratio, _)| *ratio > CEILING_TOLERANCE);
         let largest = beyond.max_by(|a, b| a.0.total_cmp(&b.0));
         largest.map(|(ratio, derivation)| Excess { ratio, derivation })
     }
@@ -61,15 +64,18 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The highest clock that the device states, its model is quoted at, or a sensor has shown.
+    /// The highest clock that the device states, its model is quoted at, or a sensor has shown; nothing that is said here
+    /// and now is believed beyond [`UNSEEN_BOOST`] of what the model is quoted at.
     fn highest_clock(&self, device: &DeviceInfo, spec: &GpuSpec) -> Option<Hertz> {
-        let stated = device.clock_max.map_or(0.0, |c| c.0).max(spec.device_value("clock_boost").unwrap_or(0.0));
+        let quoted = spec.device_value("clock_boost").unwrap_or(0.0);
+        let stated = device.clock_max.map_or(0.0, |c| c.0).max(quoted);
         let seen = self.values(&device.id.to_string(), "clock");
         let highest = match seen.is_empty() {
             true => UNSEEN_BOOST * stated,
             false => seen.into_iter().fold(stated, f64::max),
         };
-        (stated > 0.0).then_some(Hertz(highest))
+        let believed = if quoted > 0.0 { highest.min(UNSEEN_BOOST * quoted) } else { highest };
+        (stated > 0.0).then_some(Hertz(believed))
     }
 }
 

@@ -1,11 +1,11 @@
 //! A requirement before the run's Šidák factor is known, and how it is settled.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::facts::{CaseFacts, CaseOutcome, Facts, domain, estimate, values};
 use super::rule::{Against, Open, Value, decide};
 use super::{Argument, BasisKind, Class, Limit, Message, Requirement, Share, Status, Validity};
-use crate::record::{Better, CaseErrorKind, DeviceId, EngineKind, Series};
+use crate::record::{Better, CaseErrorKind, DeviceId, EngineKind, Series, ThermalState};
 use crate::stats;
 use crate::unit::{Quantity, Unit};
 
@@ -96,6 +96,12 @@ impl Draft {
         }
         if r.limit.is_none() {
             return draft.with(Status::NotApplicable, Some(Message::new("reason.no_limit")));
+        }
+        // Few rounds are one moment of the machine, however little they scatter.
+        let rounds = series.blocks.iter().map(|b| b.round).collect::<BTreeSet<u32>>().len() as u64;
+        let needed = u64::from(facts.record.plan.rounds.min);
+        if series.state == ThermalState::Warm && rounds < needed {
+            return draft.open(Message::new("reason.too_few_rounds").with("rounds", rounds).with("needed", needed));
         }
         let engine = case.measurement().map(|m| &m.engine);
         draft.pending = Some(Pending {

@@ -75,9 +75,11 @@ fn of_case(facts: &Facts<'_>, demand: &Demand, case: &CaseFacts<'_>) -> Vec<Draf
         LimitRule::Correct => vec![correct(facts, &demand.id, case, class(demand.gate))],
         LimitRule::Complete => vec![complete(facts, &demand.id, case, class(demand.gate))],
         LimitRule::Guarantee => Vec::new(),
-        LimitRule::Peers => each_series(facts, demand, case, |series| {
-            peers(facts, case, series, demand.cap).map(|l| (class(demand.gate), Some(l), ""))
-        }),
+        LimitRule::Peers => {
+            let Subject::Metric(metric) = &demand.subject else { return Vec::new() };
+            let series = case.series(metric).filter(|s| case.matches(&demand.filter, &s.labels));
+            series.filter_map(|s| with_peers(&demand.id, facts, case, s, class(demand.gate), demand.cap)).collect()
+        }
         LimitRule::SameRun => each_series(facts, demand, case, |_| Some((Class::Graded, None, ""))),
         LimitRule::Band => bands(facts, demand, case),
     }
@@ -167,8 +169,16 @@ fn guarantee(facts: &Facts<'_>, guarantee: &Guarantee) -> Vec<Draft> {
     let benchmark = guarantee.metric.split('.').next().unwrap_or(&guarantee.metric);
     let is_for_gpus = sells_gpus(facts) && !benchmark.starts_with("storage");
     // A promise about memory is about the memory, not about a cache, unless it names a size.
+    let sizes = facts.cases.iter().filter(|c| c.benchmark == "memory_latency").filter_map(|c| c.params.int("size"));
+    let largest = sizes.max();
     let reads_cache = |c: &CaseFacts<'_>| {
-        benchmark == "memory_bandwidth" && c.params.int("size").is_some() && !guarantee.filter.contains_key("size")
+        let size = c.params.int("size");
+        !guarantee.filter.contains_key("size")
+            && match benchmark {
+                "memory_bandwidth" => size.is_some(),
+                "memory_latency" => size != largest,
+                _ => false,
+            }
     };
     let is_meant = |c: &&CaseFacts<'_>| {
         let on_gpus = c.devices.iter().filter_map(|d| facts.device(d)).all(|d| d.kind == DeviceKind::Gpu);
@@ -286,6 +296,19 @@ pub fn is_identical(a: &DeviceInfo, b: &DeviceInfo) -> bool {
 /// Medians of the same series on devices identical to that of `case`, itself left out; only speeds that count, that the
 /// same engine measured, and in the same company: all devices at once, or each alone.
 pub fn peer_medians(facts: &Facts<'_>, case: &CaseFacts<'_>, series: &Series) -> Vec<(DeviceId, f64)> {
+    peers_of_any_engine(facts, case, series)
+        .into_iter()
+        .filter(|(other, ..)| has_same_engine(other, case))
+        .map(|(_, id, median)| (id, median))
+        .collect()
+}
+
+/// As [`peer_medians`], whatever engine measured them.
+fn peers_of_any_engine<'f, 'a>(
+    facts: &'f Facts<'a>,
+    case: &CaseFacts<'_>,
+    series: &Series,
+) -> Vec<(&'f CaseFacts<'a>, DeviceId, f64)> {
     let [own] = case.devices else { return Vec::new() };
     let Some(device) = facts.device(own) else { return Vec::new() };
     let mut medians = Vec::new();
@@ -295,7 +318,6 @@ pub fn peer_medians(facts: &Facts<'_>, case: &CaseFacts<'_>, series: &Series) ->
             && other.benchmark == case.benchmark
             && other.params == case.params
             && is_alone(other) == is_alone(case)
-            && has_same_engine(other, case)
             && facts.device(id).is_some_and(|d| is_identical(d, device));
         if !is_peer || facts.void(other).is_some() {
             continue;
@@ -303,7 +325,7 @@ pub fn peer_medians(facts: &Facts<'_>, case: &CaseFacts<'_>, series: &Series) ->
         let same = other.series(&series.metric.0).find(|s| s.labels == series.labels && s.unit == series.unit);
         let median = same.map_or(f64::NAN, |s| stats::median(&values(s)));
         if median.is_finite() && median > 0.0 {
-            medians.push((id.clone(), median));
+            medians.push((other, id.clone(), median));
         }
     }
     medians
@@ -343,6 +365,26 @@ fn peers(facts: &Facts<'_>, case: &CaseFacts<'_>, series: &Series, cap: f64) -> 
     limit(value, BasisKind::Peers, format!("median of {} identical devices, allowing {allowed:.1} %", medians.len()))
 }
 
+/// One series against its peers; not tested where there are enough of them and other engines measured them.
+fn with_peers(
+    id: &str,
+    facts: &Facts<'_>,
+    case: &CaseFacts<'_>,
+    series: &Series,
+    class: Class,
+    cap: f64,
+) -> Option<Draft> {
+    if let Some(bound) = peers(facts, case, series, cap) {
+        return Some(Draft::of_series(id, facts, case, series, class, Some(bound), cap));
+    }
+    let same = peer_medians(facts, case, series).len();
+    let all = peers_of_any_engine(facts, case, series).len();
+    (same + 1 < PEERS_NEEDED && all + 1 >= PEERS_NEEDED).then(|| {
+        let reason = Message::new("reason.other_engine").with("count", (all - same) as u64);
+        Draft::of_series(id, facts, case, series, class, None, cap).with(Status::NotTested, Some(reason))
+    })
+}
+
 /// Metrics whose peers are compared even if the suite does not ask: peers are always looked at.
 const ALWAYS_COMPARED: [&str; 3] = ["gemm.throughput", "memory_bandwidth.rate", "host_link.rate"];
 
@@ -357,9 +399,7 @@ fn undemanded_peers(facts: &Facts<'_>) -> Vec<Draft> {
         for metric in ALWAYS_COMPARED {
             let cap = default_cap(domain(case.benchmark));
             for series in case.series(metric).filter(|_| !is_demanded(case, metric)) {
-                if let Some(bound) = peers(facts, case, series, cap) {
-                    drafts.push(Draft::of_series("peers", facts, case, series, Class::Graded, Some(bound), cap));
-                }
+                drafts.extend(with_peers("peers", facts, case, series, Class::Graded, cap));
             }
         }
     }

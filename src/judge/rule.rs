@@ -38,9 +38,9 @@ pub enum Open {
     Noisy,
     /// Near the limit, and the value moved by more than the cap.
     Drifting,
-    /// The engine can only read low, and the value is below the limit.
+    /// The engine can only read too poor, and the value does not hold the limit.
     EngineLow,
-    /// The reading can only be high, and the value is above the limit.
+    /// The reading can only be too good, and the value holds the limit.
     EngineHigh,
 }
 

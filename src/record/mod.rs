@@ -74,6 +74,9 @@ impl Record {
         if let Some(id) = twice(devices.iter().map(|d| d.id.to_string()).collect()) {
             return Some(format!("device {id} occurs twice"));
         }
+        if let Some(id) = twice(self.inventory.selected.iter().map(ToString::to_string).collect()) {
+            return Some(format!("device {id} was selected twice"));
+        }
         if let Some(id) = twice(self.plan.cases.iter().map(|c| c.id.to_string()).collect()) {
             return Some(format!("case {id} occurs twice"));
         }
@@ -84,7 +87,7 @@ impl Record {
         if !self.plan.cases.iter().map(|c| &c.id).eq(self.results.iter().map(|r| &r.id)) {
             return Some("its results are not those of its plan".to_owned());
         }
-        None
+        self.results.iter().find_map(|r| Some(format!("{}: {}", r.id, r.outcome.contradiction()?)))
     }
 }
 

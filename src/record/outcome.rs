@@ -80,10 +80,28 @@ pub struct Engine {
 pub enum EngineKind {
     /// Reaches what the hardware can do: may pass and fail.
     Decisive,
-    /// Can only read low (own kernel instead of the vendor's library): may pass, never fail.
+    /// Can only read too poor (own kernel instead of the vendor's library): may pass, never fail.
     LowOnly,
-    /// Can only read high (zeros, burst, cached): may fail, never pass.
+    /// Can only read too good (zeros, burst, cached): may fail, never pass.
     HighOnly,
+}
+
+impl Outcome {
+    /// What in its series cannot be: a direction that its unit does not have, or blocks that do not follow each other.
+    pub fn contradiction(&self) -> Option<String> {
+        let (Outcome::Measured(measurement) | Outcome::Failed { partial: Some(measurement), .. }) = self else {
+            return None;
+        };
+        measurement.series.iter().find_map(|series| {
+            let metric = &series.metric.0;
+            if Better::of(series.unit).is_some_and(|better| better != series.better) {
+                return Some(format!("{metric} in {} is better the other way round", series.unit.symbol()));
+            }
+            let starts = || series.blocks.iter().map(|b| b.start.get());
+            let follow = starts().zip(starts().skip(1)).all(|(a, b)| a < b);
+            (!follow || starts().any(|s| s < 0.0)).then(|| format!("the blocks of {metric} do not follow each other"))
+        })
+    }
 }
 
 /// What was checked about the buffers that were timed.

@@ -167,6 +167,17 @@ pub enum Better {
     Lower,
 }
 
+impl Better {
+    /// The direction of every metric in this unit, where there is only one: rates up, times down.
+    pub fn of(unit: Unit) -> Option<Better> {
+        match unit {
+            Unit::BytePerSecond | Unit::FlopPerSecond | Unit::OpPerSecond | Unit::IoPerSecond => Some(Better::Higher),
+            Unit::Second => Some(Better::Lower),
+            _ => None,
+        }
+    }
+}
+
 /// Name of a metric, e.g. `gemm.throughput`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]

@@ -39,16 +39,20 @@ fn requirements(facts: &Facts<'_>) -> Vec<Draft> {
     drafts
 }
 
-/// GPUs of the machine, each once: several backends may show the same one.
-fn distinct_gpus<'a>(facts: &Facts<'a>) -> Vec<&'a DeviceInfo> {
-    let gpus = || facts.record.inventory.devices.iter().filter(|d| d.kind == DeviceKind::Gpu);
+/// GPUs of the machine.
+fn all_gpus<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a DeviceInfo> {
+    facts.record.inventory.devices.iter().filter(|d| d.kind == DeviceKind::Gpu)
+}
+
+/// Each GPU once: several backends may show the same one.
+fn distinct<'a>(gpus: impl Iterator<Item = &'a DeviceInfo>) -> Vec<&'a DeviceInfo> {
     let is_same = |a: &DeviceInfo, b: &DeviceInfo| {
         let uuid = a.uuid.is_some() && a.uuid == b.uuid;
         let address = |d: &DeviceInfo| d.pci.as_ref().map(|p| p.address.to_lowercase());
         uuid || (address(a).is_some() && address(a) == address(b))
     };
     let mut distinct: Vec<&DeviceInfo> = Vec::new();
-    for gpu in gpus() {
+    for gpu in gpus {
         // Devices of two backends that show neither UUID nor address cannot be told apart: the larger list counts.
         let is_other_view =
             |d: &&DeviceInfo| d.id.backend != gpu.id.backend && d.id.index == gpu.id.index && d.name == gpu.name;
@@ -59,11 +63,17 @@ fn distinct_gpus<'a>(facts: &Facts<'a>) -> Vec<&'a DeviceInfo> {
     distinct
 }
 
+/// GPUs on the bus, that of the simulation included; `None` where it cannot be seen.
+fn gpus_on_bus(facts: &Facts<'_>) -> Option<u64> {
+    let simulated = all_gpus(facts).filter(|d| d.id.backend == BackendId::Sim).count();
+    facts.record.inventory.host.pci_gpus.value().map(|gpus| (gpus.len() + simulated) as u64)
+}
+
 /// Gates about how many GPUs there are and were tested.
 fn presence(facts: &Facts<'_>) -> Vec<Draft> {
     let ids: Vec<DeviceId> = facts.gpus().map(|g| g.id.clone()).collect();
-    let (found, tested) = (distinct_gpus(facts).len() as u64, ids.len() as u64);
-    let on_bus = facts.record.inventory.host.pci_gpus.value().map(|gpus| gpus.len() as u64);
+    let (found, tested) = (distinct(all_gpus(facts)).len() as u64, distinct(facts.gpus()).len() as u64);
+    let on_bus = gpus_on_bus(facts);
     let gate = |id: &str| Draft::fact(id.to_owned(), "identity", id, &ids, Class::Gate);
     let needs_one = facts.suite.needs_gpu || sells_gpus(facts);
     let Some(sold) = facts.offer.and_then(|o| o.count).map(u64::from) else {
@@ -72,28 +82,48 @@ fn presence(facts: &Facts<'_>) -> Vec<Draft> {
         }
         return Vec::new();
     };
-    let packages = facts.gpus().find_map(|g| facts.spec(g)).map_or(1, |s| u64::from(s.devices_per_package.max(1)));
+    let (least, most) = devices_sold(facts, sold);
     let mut count = gate("count");
     count.requirement.limit = identity_limit(facts, sold as f64);
-    let reason = Message::new("reason.count").with("found", found).with("sold", sold);
-    let count = match found {
-        n if n >= sold && (n == sold || n == sold * packages) => count.with(Status::Pass, None),
-        n if n > sold => count.with(Status::Pass, Some(reason)),
-        _ => match on_bus {
-            Some(bus) if bus >= sold => {
-                count.open(Message::new("reason.gpu_without_driver").with("found", found).with("bus", bus))
-            }
-            Some(_) => count.with(Status::Fail, Some(reason)),
-            // The renter's own container may show fewer than there are.
-            None => count.open(Message::new("reason.bus_not_observable").with("found", found).with("sold", sold)),
-        },
+    let reason = |id: &str| Message::new(id).with("found", found).with("sold", sold);
+    let count = match on_bus {
+        _ if found >= most => count.with(Status::Pass, (found > most).then(|| reason("reason.count"))),
+        _ if found >= least => count.open(reason("reason.package_or_device")),
+        Some(bus) if bus >= least => {
+            count.open(Message::new("reason.gpu_without_driver").with("found", found).with("bus", bus))
+        }
+        // A bus that shows fewer than there are in use is not seen whole.
+        Some(bus) if bus >= found => count.with(Status::Fail, Some(reason("reason.count"))),
+        // The renter's own container may show fewer than there are.
+        _ => count.open(reason("reason.bus_not_observable")),
     };
     let mut drafts = vec![count];
-    if tested < sold && found >= sold {
+    if tested < most && found >= least {
         let reason = Message::new("reason.not_all_tested").with("tested", tested).with("sold", sold);
         drafts.push(gate("tested").with(Status::NotTested, Some(reason)));
     }
     drafts
+}
+
+/// How many devices the sold number stands for, at least and at most: packages with several devices are sold by the
+/// package or by the device. The memory size of the offer says which.
+fn devices_sold(facts: &Facts<'_>, sold: u64) -> (u64, u64) {
+    let Some(spec) = sold_or_found(facts).filter(|s| s.devices_per_package > 1) else { return (sold, sold) };
+    let packages = sold * u64::from(spec.devices_per_package);
+    let of_device = spec.device_value("memory_size").zip(facts.offer.and_then(|o| o.memory));
+    match of_device.map(|(device, sold)| sold.0 / device) {
+        Some(r) if r > 1.5 => (packages, packages),
+        Some(r) if r > 0.0 => (sold, sold),
+        _ => (sold, packages),
+    }
+}
+
+/// The model that was sold, where the offer names one alone; else that of the first GPU.
+fn sold_or_found<'a>(facts: &Facts<'a>) -> Option<&'a GpuSpec> {
+    match sold(facts).as_slice() {
+        [one] => Some(*one),
+        _ => facts.gpus().find_map(|g| facts.spec(g)),
+    }
 }
 
 fn identity_limit(facts: &Facts<'_>, value: f64) -> Option<Limit> {
@@ -257,7 +287,8 @@ fn contradictions(facts: &Facts<'_>, gpu: &DeviceInfo) -> Vec<Contradiction> {
 
 /// Compute units that none of `models` has; the one nearest is named.
 fn unit_contradiction(gpu: &DeviceInfo, models: &[&GpuSpec]) -> Option<Contradiction> {
-    let units = f64::from(gpu.units?);
+    // None at all is a driver that does not say.
+    let units = f64::from(gpu.units.filter(|u| *u > 0)?);
     // OpenCL on RDNA counts work-group processors, two compute units each.
     let per_unit = |s: &GpuSpec| {
         let is_rdna = s.architecture.to_lowercase().contains("rdna") && gpu.id.backend == BackendId::Opencl;
@@ -325,9 +356,8 @@ fn findings(facts: &Facts<'_>, requirements: &[Requirement]) -> Vec<Finding> {
         let mut f = finding("GA-ID-04", "missing_gpu", &[], FixBy::Either)
             .see("/inventory/devices", "device", "inventory")
             .explains(requirements, |other| other.id == r.id);
-        f = f.arg("found", distinct_gpus(facts).len() as u64);
-        let bus = facts.record.inventory.host.pci_gpus.value();
-        f = f.arg("bus", bus.map_or_else(|| "–".into(), |gpus| Argument::from(gpus.len() as u64)));
+        f = f.arg("found", distinct(all_gpus(facts)).len() as u64);
+        f = f.arg("bus", gpus_on_bus(facts).map_or_else(|| "–".into(), Argument::from));
         found.push(f);
     }
     found

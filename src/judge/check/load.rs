@@ -4,7 +4,7 @@ use super::{Check, finding};
 use crate::judge::draft::Draft;
 use crate::judge::facts::Facts;
 use crate::judge::{Argument, Class, Finding, FixBy, Message, Requirement, Status};
-use crate::record::{DeviceId, DeviceInfo, Notice};
+use crate::record::{DEVICE_MEMORY_SHARE, DeviceId, DeviceInfo, Notice};
 use crate::stats;
 use crate::unit::{Quantity, Unit};
 
@@ -21,25 +21,35 @@ const UNEXPLAINED_MEMORY: f64 = 2e9;
 /// Share of CPU time taken by the hypervisor that is more than the resolution of its counter.
 const STEAL_NOTED: f64 = 0.02;
 
-/// Bytes in use on a GPU that neither our buffers nor a visible process explain. Telemetry starts before the first worker
-/// does, so its first reading is without us; from a later one everything planned is taken off as ours.
-fn unexplained_memory(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<f64> {
+/// Largest number of bytes that were in use on a GPU at any time and were not ours; `None` where no reading can be
+/// believed. Telemetry starts before the first worker does, so its first reading is without us; from the others all
+/// that the plan may hold at once is taken off as ours.
+fn memory_of_others(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<f64> {
     let (series, _) = facts.sensor(&gpu.id.to_string(), "memory_used")?;
-    let first = series.points.first().filter(|p| p.value.is_finite())?;
-    let has_visible = |n: &Notice| matches!(n, Notice::ForeignProcess { device, .. } if *device == gpu.id);
-    if facts.record.notices.iter().any(has_visible) {
+    if series.points.iter().any(|p| !(p.value >= 0.0 && p.value.is_finite())) {
         return None;
     }
     let on_device = facts.cases.iter().filter(|c| c.devices.contains(&gpu.id));
     let starts = on_device.filter_map(|c| Some(c.primary()?.blocks.first()?.start.0));
-    let own = match starts.reduce(f64::min) {
-        Some(start) if first.at.0 < start => 0.0,
-        _ => {
-            let planned = facts.record.plan.cases.iter().filter(|c| c.devices.contains(&gpu.id));
-            planned.map(|c| c.footprint.0).sum::<f64>()
-        }
-    };
-    (first.value - own > UNEXPLAINED_MEMORY).then_some(first.value - own)
+    let start = starts.reduce(f64::min).unwrap_or(f64::NEG_INFINITY);
+    let planned = facts.record.plan.cases.iter().filter(|c| c.devices.contains(&gpu.id)).map(|c| c.footprint.0);
+    let ours = planned.sum::<f64>().min(DEVICE_MEMORY_SHARE * gpu.memory.0);
+    let others = series.points.iter().enumerate().map(|(i, p)| match i == 0 && p.at.0 < start {
+        true => p.value,
+        false => p.value - ours,
+    });
+    others.reduce(f64::max)
+}
+
+/// Memory of others, if it is more than contexts and rounding.
+fn unexplained_memory(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<f64> {
+    memory_of_others(facts, gpu).filter(|bytes| *bytes > UNEXPLAINED_MEMORY)
+}
+
+/// True if a process of the renter was seen on the GPU, however little it did.
+fn has_visible(facts: &Facts<'_>, gpu: &DeviceInfo) -> bool {
+    let is_on = |n: &Notice| matches!(n, Notice::ForeignProcess { device, .. } if *device == gpu.id);
+    facts.record.notices.iter().any(is_on)
 }
 
 /// Mean share of CPU time that the hypervisor gave to others.
@@ -65,13 +75,19 @@ fn requirements(facts: &Facts<'_>) -> Vec<Draft> {
     let mut drafts = Vec::new();
     let is_dedicated = facts.offer.is_some_and(|o| o.dedicated);
     let class = if is_dedicated { Class::Gate } else { Class::Graded };
+    // What the watching process did not see while it was gone is not known.
+    let is_blind = facts.record.notices.iter().any(|n| matches!(n, Notice::NoTelemetry { .. }));
     for gpu in facts.gpus() {
         let draft = |status, reason| {
             let id = format!("sharing/{}", gpu.id);
             Draft::fact(id, "interference", "sharing", std::slice::from_ref(&gpu.id), class).with(status, reason)
         };
-        let is_observed = facts.sensor(&gpu.id.to_string(), "memory_used").is_some();
+        let is_observed = !is_blind && memory_of_others(facts, gpu).is_some();
         match unexplained_memory(facts, gpu) {
+            // Whether all of it is the visible process's is not known.
+            Some(_) if has_visible(facts, gpu) => {
+                drafts.push(draft(Status::Inconclusive, Some(Message::new("reason.foreign_load"))));
+            }
             // A process in another container of the renter would look the same: not decisive.
             Some(bytes) => {
                 let used = Quantity { value: bytes, unit: Unit::Byte };
@@ -106,7 +122,7 @@ fn findings(facts: &Facts<'_>, requirements: &[Requirement]) -> Vec<Finding> {
         found.push(f);
     }
     for gpu in facts.gpus() {
-        let Some(bytes) = unexplained_memory(facts, gpu) else { continue };
+        let Some(bytes) = unexplained_memory(facts, gpu).filter(|_| !has_visible(facts, gpu)) else { continue };
         let source = gpu.id.to_string();
         let f = finding("GA-LOAD-02", "unexplained_load", std::slice::from_ref(&gpu.id), FixBy::Either)
             .arg("used", Quantity { value: bytes, unit: Unit::Byte })

@@ -182,6 +182,27 @@ fn sharing_is_a_gate_where_the_offer_says_dedicated() {
 }
 
 #[test]
+fn a_neighbour_who_comes_later_or_behind_a_visible_process_is_seen() {
+    let mut offer = offer(1);
+    offer.dedicated = true;
+    let sharing = |readings: &[f64], notices: &[Notice]| {
+        let mut record = node(1);
+        record.telemetry.series.clear();
+        add_sensor(&mut record, "sim:0", "memory_used", Unit::Byte, readings);
+        record.notices = notices.to_vec();
+        let a = judged(&record, Some(&offer));
+        (find(&a, "sharing/sim:0").status, codes(&a).contains(&"GA-LOAD-02"))
+    };
+    assert_eq!(sharing(&[5e8, 2.5e9], &[]), (Status::Pass, false));
+    assert_eq!(sharing(&[5e8, 84e9, 5e8], &[]), (Status::Inconclusive, true));
+    assert_eq!(sharing(&[-1.0, 5e8], &[]).0, Status::NotTested);
+    let visible = Notice::ForeignProcess { device: gpu(0), name: "x".to_owned(), share: 0.001 };
+    assert_eq!(sharing(&[60e9, 60e9], &[visible]), (Status::Inconclusive, false));
+    let blind = Notice::NoTelemetry { reason: "it ended".to_owned() };
+    assert_eq!(sharing(&[5e8], &[blind]).0, Status::NotTested);
+}
+
+#[test]
 fn a_neighbour_that_works_at_times() {
     let mut record = node(1);
     for i in 0..2 {
@@ -204,7 +225,7 @@ fn steal_is_graded_and_no_telemetry_is_said() {
     let mut record = node(1);
     record.notices = vec![Notice::NoTelemetry { reason: "permission denied".to_owned() }];
     let a = judged(&record, Some(&offer(1)));
-    assert_eq!((a.verdict, codes(&a)), (Verdict::Accepted, vec!["GA-TELE-01"]));
+    assert_eq!((a.verdict, codes(&a)), (Verdict::AcceptedWithReservations, vec!["GA-TELE-01"]));
     record.notices = vec![Notice::BudgetSpent { cases: vec![CaseId("gemm[n=8192,type=fp16]@sim:0".to_owned())] }];
     assert!(codes(&judged(&record, Some(&offer(1)))).contains(&"GA-TIME-02"));
 }
@@ -218,11 +239,21 @@ fn a_value_that_physics_forbids_is_our_own_error_and_never_a_pass() {
         assert_eq!((a.verdict, a.validity), (Verdict::Inconclusive, Validity::Invalid), "{case} × {factor}");
         assert!(codes(&a).contains(&"GA-OWN-01"), "{case} × {factor}");
     }
-    // Where a sensor shows a higher clock than is stated, the ceiling is higher too.
+    // Where a sensor shows a higher clock than is stated, the ceiling is higher too, but not without end.
+    let at = |factor: f64, clock: f64| {
+        let mut record = node(1);
+        measured(&mut record, 0).series[0].blocks.iter_mut().for_each(|b| b.value *= factor);
+        add_sensor(&mut record, "sim:0", "clock", Unit::Hertz, &[clock]);
+        codes(&judged(&record, Some(&offer(1)))).contains(&"GA-OWN-01")
+    };
+    assert!(at(1.7, 1.98e9) && !at(1.7, 2.4e9));
+    assert!(at(3.0, 1e300), "one reading lifts no ceiling");
     let mut record = node(1);
-    measured(&mut record, 0).series[0].blocks.iter_mut().for_each(|b| b.value *= 3.0);
-    add_sensor(&mut record, "sim:0", "clock", Unit::Hertz, &[1e10]);
-    assert!(!codes(&judged(&record, Some(&offer(1)))).contains(&"GA-OWN-01"));
+    let mut high = measured(&mut record, 0).series[0].clone();
+    (high.primary, high.state) = (false, ThermalState::Burst);
+    high.blocks.iter_mut().for_each(|b| b.value *= 10.0);
+    measured(&mut record, 0).series.push(high);
+    assert!(codes(&judged(&record, Some(&offer(1)))).contains(&"GA-OWN-01"), "not only the primary series");
 }
 
 #[test]

@@ -28,6 +28,59 @@ fn fewer_gpus_other_model_less_memory() {
 }
 
 #[test]
+fn packages_of_two_devices_are_counted_as_they_were_sold() {
+    let machine = |count: u32| {
+        let mut record = node(count);
+        for device in &mut record.inventory.devices {
+            device.spec = Some("mi250x".to_owned());
+            device.name = "AMD Instinct MI250X".to_owned();
+            (device.pci, device.units, device.memory) = (None, Some(110), Bytes::gib(64));
+        }
+        record
+    };
+    let status = |found: u32, sold: u32, memory: Option<f64>| {
+        let mut offer = offer(sold);
+        (offer.model, offer.memory) = (Some("mi250x".to_owned()), memory.map(Bytes));
+        find(&judged(&machine(found), Some(&offer)), "count").status
+    };
+    for (found, sold, memory, expected) in [
+        (8, 4, Some(128e9), Status::Pass),
+        (4, 4, Some(128e9), Status::Fail),
+        (4, 3, Some(128e9), Status::Fail),
+        (4, 4, Some(64e9), Status::Pass),
+        (4, 4, None, Status::Inconclusive),
+        (8, 4, None, Status::Pass),
+        (3, 4, None, Status::Fail),
+    ] {
+        assert_eq!(status(found, sold, memory), expected, "{found} found, {sold} sold with {memory:?}");
+    }
+}
+
+#[test]
+fn one_gpu_tested_through_two_backends_is_not_two_tested() {
+    let mut record = node(2);
+    record.inventory.devices[1].id = DeviceId::new(BackendId::Opencl, 0);
+    (record.inventory.devices[1].uuid, record.inventory.devices[1].pci) = (Some("GPU-0".to_owned()), h100(0).pci);
+    record.inventory.devices.push(h100(1));
+    record.inventory.selected = vec![gpu(0), DeviceId::new(BackendId::Opencl, 0)];
+    assert_eq!(find(&judged(&record, Some(&offer(2))), "tested").status, Status::NotTested);
+}
+
+#[test]
+fn a_bus_that_shows_fewer_than_are_in_use_is_not_seen_whole() {
+    let mut record = node(4);
+    for (i, device) in record.inventory.devices.iter_mut().enumerate() {
+        device.id = DeviceId::new(BackendId::Opencl, i as u32);
+    }
+    record.inventory.selected = record.inventory.devices.iter().map(|d| d.id.clone()).collect();
+    assert_eq!(find(&judged(&record, Some(&offer(8))), "count").status, Status::Inconclusive);
+    record.inventory.host.pci_gpus = Observed::Value((0..4).filter_map(|i| h100(i).pci).collect());
+    assert_eq!(find(&judged(&record, Some(&offer(8))), "count").status, Status::Fail);
+    record.inventory.devices[0].units = Some(0);
+    assert!(!codes(&judged(&record, Some(&offer(4)))).contains(&"GA-UNIT-01"), "a driver that does not say");
+}
+
+#[test]
 fn one_gpu_seen_by_two_backends_is_one() {
     let mut record = node(1);
     let mut twin = h100(0);

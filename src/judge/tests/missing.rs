@@ -126,8 +126,52 @@ fn values_that_are_no_numbers_never_pass() {
 #[test]
 fn another_thermal_state_is_another_quantity() {
     let mut record = node(1);
-    record.plan.cases[0].state = crate::record::ThermalState::Sustained;
+    record.plan.cases[0].state = ThermalState::Sustained;
     let a = judged(&record, Some(&offer(1)));
     assert_eq!(a.verdict, Verdict::Inconclusive);
     assert!(codes(&a).contains(&"GA-STATE-01"));
+}
+
+#[test]
+fn few_rounds_decide_nothing() {
+    let mut record = node(1);
+    for i in 0..2 {
+        measured(&mut record, i).series[0].blocks.truncate(3);
+    }
+    let a = judged(&record, Some(&offer(1)));
+    assert_eq!(a.verdict, Verdict::Inconclusive);
+    let reasons = a.requirements.iter().filter_map(|r| Some(r.reason.as_ref()?.id.as_str()));
+    assert!(reasons.into_iter().any(|id| id == "reason.too_few_rounds"));
+    let mut record = node(1);
+    measured(&mut record, 0).series[0].blocks.iter_mut().for_each(|b| b.round = 0);
+    assert_eq!(judged(&record, Some(&offer(1))).verdict, Verdict::Inconclusive, "one moment of the machine");
+}
+
+#[test]
+fn peers_of_another_engine_are_missed_aloud() {
+    let mut record = node(4);
+    measured(&mut record, 6).engine.version = Some("1.0.1".to_owned());
+    let a = judged(&record, Some(&offer(4)));
+    let peers = a.requirements.iter().find(|r| r.status == Status::NotTested).expect("it is said");
+    assert_eq!(peers.reason.as_ref().unwrap().id, "reason.other_engine");
+    assert_eq!(a.verdict, Verdict::AcceptedWithReservations);
+}
+
+#[test]
+fn a_latency_promised_without_a_size_is_about_the_memory() {
+    let mut record = node(1);
+    for (size, kind) in [(65536, EngineKind::HighOnly), (268_435_456, EngineKind::Decisive)] {
+        let params = Params::default().with("size", crate::record::Value::Size(size));
+        let mut m = measurement("memory_latency.load", Unit::Second, Better::Lower, &quiet(400e-9));
+        m.engine.kind = kind;
+        add(&mut record, "memory_latency", params, &gpu(0), Outcome::Measured(m));
+    }
+    let mut offer = offer(1);
+    let mut guarantee = offer.guarantees[0].clone();
+    guarantee.metric = "memory_latency.load".to_owned();
+    guarantee.filter.clear();
+    guarantee.value = crate::unit::Quantity { value: 1e-6, unit: Unit::Second };
+    offer.guarantees.push(guarantee);
+    let a = judged(&record, Some(&offer));
+    assert_eq!(a.verdict, Verdict::Accepted, "{:?}", a.headline);
 }

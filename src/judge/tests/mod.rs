@@ -16,7 +16,7 @@ use super::testing::*;
 use super::*;
 use crate::record::{
     BackendId, Better, CaseErrorKind, CaseId, DeviceId, EngineKind, NotPlanned, Notice, Observed, Outcome, Params,
-    RunEnd, Verified,
+    RunEnd, ThermalState, Verified,
 };
 use crate::spec::{Band, BandTable, Strength, table};
 use crate::unit::{Bytes, Hertz, Seconds, Unit};
