@@ -30,6 +30,8 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Vendor figures: list, show, check
     Spec(SpecArgs),
+    /// What a provider sells: check its claims before renting
+    Offer(OfferArgs),
     /// Judge a saved record again
     Judge(JudgeArgs),
     /// Render a saved record
@@ -194,6 +196,30 @@ pub enum SpecCommand {
     Check {
         /// Files to check instead of the built-in table
         files: Vec<PathBuf>,
+    },
+}
+
+/// Options of `offer`.
+#[derive(Debug, Args)]
+pub struct OfferArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: OfferCommand,
+}
+
+/// Subcommands of `offer`.
+#[derive(Debug, Subcommand)]
+pub enum OfferCommand {
+    /// Check every claim against the vendor's figures: exit 0 all true, 1 any false, 3 any unknown
+    Check {
+        /// offer.toml
+        file: PathBuf,
+        /// JSON instead of text
+        #[arg(long)]
+        json: bool,
+        /// Language: en, zh-CN
+        #[arg(long, default_value = "en", value_parser = parse_lang)]
+        lang: Lang,
     },
 }
 

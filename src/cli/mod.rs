@@ -13,6 +13,7 @@ mod explain;
 mod inputs;
 mod judge;
 mod list;
+mod offer;
 mod output;
 mod progress;
 mod report;
@@ -50,6 +51,7 @@ fn dispatch(command: Command) -> Result<Exit, CliError> {
         Command::List(args) => list::list(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Spec(args) => spec::spec(&args),
+        Command::Offer(args) => offer::offer(&args),
         Command::Judge(args) => judge::judge(&args),
         Command::Report(args) => report::report(&args),
         Command::Schema(args) => schema::schema(&args),

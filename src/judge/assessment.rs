@@ -324,6 +324,10 @@ pub struct Assessment {
     pub requirements: Vec<Requirement>,
     /// Findings, gravest first.
     pub findings: Vec<Finding>,
+    /// What the price buys, where the offer states one.
+    pub money: Option<super::money::Money>,
+    /// What the offer claims, against the vendor's figures; context, never a limit.
+    pub claims: Vec<super::claim::CheckedClaim>,
     /// Asked for, not tested.
     pub not_tested: Vec<NotTested>,
     /// Numbers that no limit applied to; the banner says so if there is any.

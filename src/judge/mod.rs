@@ -7,10 +7,12 @@
 mod assessment;
 mod ceiling;
 mod check;
+pub mod claim;
 mod codes;
 mod draft;
 mod facts;
 pub mod messages;
+pub mod money;
 mod requirements;
 mod rollup;
 mod rule;
@@ -55,6 +57,7 @@ pub fn judge(record: &Record, suite: &Suite, offer: Option<&Offer>, table: &Spec
     let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|c| (c.findings)(&facts, &requirements)).collect();
     rollup::order(&mut findings, &requirements);
     let not_compared = not_compared(&facts, &requirements);
+    let money = money::money(&facts, &requirements);
     let headline = rollup::headline(&facts, verdict, validity, &validity_reasons, &requirements, not_compared);
     Assessment {
         format: ASSESSMENT_FORMAT,
@@ -64,6 +67,8 @@ pub fn judge(record: &Record, suite: &Suite, offer: Option<&Offer>, table: &Spec
         headline,
         validity,
         validity_reasons,
+        money,
+        claims: offer.map_or_else(Vec::new, |o| claim::check(o, table)),
         not_tested: not_tested(&facts),
         requirements,
         findings,

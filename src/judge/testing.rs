@@ -289,7 +289,7 @@ pub fn offer(count: u32) -> Offer {
         count: Some(count),
         memory: Some(Bytes(80e9)),
         dedicated: false,
-        price: None,
+        prices: Vec::new(),
         claims: Vec::new(),
         guarantees: vec![
             guarantee("gemm.throughput", 650e12, Unit::FlopPerSecond, 10),

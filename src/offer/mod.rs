@@ -27,14 +27,27 @@ pub struct Offer {
     pub memory: Option<Bytes>,
     /// True if the offer says the hardware is not shared.
     pub dedicated: bool,
-    /// Price per hour of the instance and its currency.
-    pub price: Option<(f64, String)>,
+    /// Prices of the instance, one for each market that is stated.
+    pub prices: Vec<Price>,
     /// Nameplate statements, as written: context for the report, never a limit.
     pub claims: Vec<Claim>,
     /// Promised minima.
     pub guarantees: Vec<Guarantee>,
     /// The file.
     pub source: Source,
+}
+
+/// A price of the instance for an hour.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Price {
+    /// On demand, spot, reserved …, where stated.
+    pub market: Option<String>,
+    /// The amount.
+    pub per_hour: f64,
+    /// ISO 4217 code.
+    pub currency: String,
+    /// Where it is from, where stated.
+    pub source: Option<String>,
 }
 
 /// A nameplate statement, e.g. "FP16 312 TFLOPS".

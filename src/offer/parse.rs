@@ -1,16 +1,22 @@
 //! Offer files: TOML in, [`Offer`] out, or a complaint with its place.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
-use super::{Claim, Guarantee, Offer};
+use super::{Claim, Guarantee, Offer, Price};
 use crate::config::{self, Document, ParseError, Spanned};
 use crate::record::{Better, DataType, Source, Vocabulary};
 use crate::unit::{Bytes, Quantity, Unit};
 
 /// Most claims or guarantees of one offer.
 const MOST: usize = 1000;
+
+/// Most prices of one offer.
+const MOST_PRICES: usize = 16;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,7 +26,8 @@ struct OfferFile {
     instance: Option<Spanned<String>>,
     #[serde(default)]
     dedicated: bool,
-    price: Option<PriceFile>,
+    #[serde(default)]
+    price: PricesFile,
     gpu: Option<GpuFile>,
     #[serde(default)]
     claim: Vec<ClaimFile>,
@@ -28,11 +35,37 @@ struct OfferFile {
     guarantee: Vec<GuaranteeFile>,
 }
 
+/// One `price = { … }`, or several `[[price]]`.
+#[derive(Default)]
+struct PricesFile(Vec<PriceFile>);
+
+impl<'de> Deserialize<'de> for PricesFile {
+    // By hand: an untagged enum buffers the values, and their places in the file are lost.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PricesFile, D::Error> {
+        struct Prices;
+        impl<'de> Visitor<'de> for Prices {
+            type Value = PricesFile;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table with per_hour and currency, or several of them")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PricesFile, A::Error> {
+                PriceFile::deserialize(MapAccessDeserializer::new(map)).map(|one| PricesFile(vec![one]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, sequence: A) -> Result<PricesFile, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(sequence)).map(PricesFile)
+            }
+        }
+        deserializer.deserialize_any(Prices)
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PriceFile {
+    market: Option<Spanned<String>>,
     per_hour: Spanned<f64>,
     currency: Spanned<String>,
+    source: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -78,14 +111,29 @@ pub fn parse(name: &str, text: &str, vocabulary: &Vocabulary) -> Result<Offer, P
         count: count.map(|c| document.whole(c, "count", 1..=1024)).transpose()?,
         memory: memory.map(Bytes),
         dedicated: file.dedicated,
-        price: file.price.as_ref().map(|p| price(&document, p)).transpose()?,
+        prices: prices(&document, &file.price)?,
         claims: claims(&document, &file)?,
         guarantees: guarantees(&document, &file, vocabulary)?,
         source: Source { name: name.to_owned(), sha256: config::sha256(text), text: text.to_owned() },
     })
 }
 
-fn price(document: &Document<'_>, file: &PriceFile) -> Result<(f64, String), ParseError> {
+/// Prices in one currency: others cannot be compared without a rate of exchange, and none is invented.
+fn prices(document: &Document<'_>, file: &PricesFile) -> Result<Vec<Price>, ParseError> {
+    let PricesFile(all) = file;
+    if let Some(one) = all.get(MOST_PRICES) {
+        return Err(document.error(one.per_hour.span(), format!("more than {MOST_PRICES} prices in one offer")));
+    }
+    let prices: Vec<Price> = all.iter().map(|p| price(document, p)).collect::<Result<_, _>>()?;
+    for (one, file) in prices.iter().zip(all) {
+        if one.currency != prices[0].currency {
+            return Err(document.error(file.currency.span(), "all prices of an offer are in one currency"));
+        }
+    }
+    Ok(prices)
+}
+
+fn price(document: &Document<'_>, file: &PriceFile) -> Result<Price, ParseError> {
     let per_hour = *file.per_hour.get_ref();
     if !(per_hour.is_finite() && per_hour > 0.0 && per_hour <= 1e9) {
         let message = format!("per_hour must be a positive amount, not {per_hour}");
@@ -96,7 +144,14 @@ fn price(document: &Document<'_>, file: &PriceFile) -> Result<(f64, String), Par
         let message = "currency must be a code of three capital letters";
         return Err(document.error(file.currency.span(), message).with_help("for example \"USD\", \"EUR\" or \"CNY\""));
     }
-    Ok((per_hour, currency.clone()))
+    let shown =
+        |value: &Option<Spanned<String>>, what: &str| value.as_ref().map(|v| document.text(v, what)).transpose();
+    Ok(Price {
+        market: shown(&file.market, "market")?,
+        per_hour,
+        currency: currency.clone(),
+        source: shown(&file.source, "source")?,
+    })
 }
 
 fn claims(document: &Document<'_>, file: &OfferFile) -> Result<Vec<Claim>, ParseError> {

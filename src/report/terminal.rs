@@ -2,7 +2,7 @@
 
 use super::locale::{Catalogue, Lang};
 use super::section::{finding_groups, requirement_groups};
-use super::text::{clean, columns, fit, wrap};
+use super::text::{SHORT, clean, columns, fit, wrap};
 use super::view::{Page, Prefix, devices, percent};
 use crate::judge::{Assessment, Class, Requirement, Status, Verdict};
 use crate::record::Record;
@@ -24,6 +24,7 @@ pub fn terminal(record: &Record, assessment: &Assessment, lang: Lang, colour: bo
     }
     requirements(&page, &paint, &mut lines);
     findings(&page, &paint, &mut lines);
+    claims(&page, &paint, &mut lines);
     for reason in page.messages(&assessment.validity_reasons) {
         lines.extend(paint.lines("33", &page.fill("terminal.validity", &[("reason", &reason)])));
     }
@@ -96,6 +97,18 @@ fn requirements(page: &Page, paint: &Paint, lines: &mut Vec<String>) {
     }
     if open.len() > MOST {
         lines.push(paint.line("", &page.fill("terminal.more", &[("n", &(open.len() - MOST).to_string())])));
+    }
+}
+
+/// Claims that the vendor's figures contradict.
+fn claims(page: &Page, paint: &Paint, lines: &mut Vec<String>) {
+    let all = &page.assessment.claims;
+    for claim in all.iter().filter(|c| c.class.is_false()).take(MOST) {
+        let class = page.words.text(&format!("claim.class.{}", claim.class.name()));
+        let text = page.fill("terminal.claim", &[("text", &clean(&claim.text, SHORT)), ("class", &class)]);
+        lines.extend(paint.lines("", &text));
+        let why = claim.statements.iter().find(|s| s.class.is_false()).map(|s| page.message(&s.message));
+        lines.extend(why.iter().flat_map(|why| paint.lines("", &format!("  → {why}"))));
     }
 }
 

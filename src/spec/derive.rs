@@ -147,6 +147,12 @@ fn check_structure(gpu: &GpuSpec, add: &mut impl FnMut(&str, String)) {
             add(name, "is listed as unsupported and has a value".to_owned());
         }
     }
+    for (name, factor) in &gpu.sparsity_factors {
+        let is_twice = gpu.sparsity_doubles.contains(name);
+        if !(*factor > 1.0 && *factor < 2.0) || is_twice || gpu.figure(name).is_none() {
+            add(name, format!("a sparsity factor of {factor} needs a figure and lies between 1 and 2"));
+        }
+    }
     for name in &gpu.sparsity_doubles {
         let is_rate = matches!(figure_unit(name), Some(Unit::FlopPerSecond | Unit::OpPerSecond));
         if !is_rate || gpu.unsupported.contains(name) {

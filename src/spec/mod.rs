@@ -123,6 +123,8 @@ pub struct GpuSpec {
     pub unsupported: Vec<String>,
     /// Figures that 2:4 sparsity doubles; every stored figure is dense.
     pub sparsity_doubles: Vec<String>,
+    /// Figures that sparsity raises by another factor than 2.
+    pub sparsity_factors: BTreeMap<String, f64>,
     /// Memory type, e.g. HBM3.
     pub memory_type: Option<String>,
     /// Sizes other drivers or ECC states report, in bytes.
@@ -151,6 +153,12 @@ impl GpuSpec {
     /// The figure called `name`.
     pub fn figure(&self, name: &str) -> Option<&Figure> {
         self.figures.get(name)
+    }
+
+    /// By how much 2:4 sparsity raises a figure; `None` where it does not.
+    pub fn sparsity(&self, name: &str) -> Option<f64> {
+        let doubles = self.sparsity_doubles.iter().any(|n| n == name).then_some(2.0);
+        doubles.or_else(|| self.sparsity_factors.get(name).copied())
     }
 
     /// Value of a figure for one device as the driver shows it: what belongs to the package (rates, bandwidth,

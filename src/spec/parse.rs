@@ -98,6 +98,9 @@ struct RawGpu {
     peer_link: Option<String>,
     #[serde(default)]
     sparsity_doubles: Vec<Spanned<String>>,
+    /// By figure, where the factor is not 2.
+    #[serde(default)]
+    sparsity_factors: BTreeMap<Spanned<String>, f64>,
     #[serde(default)]
     unsupported: Vec<Spanned<String>>,
     marketing_basis: Option<String>,
@@ -221,6 +224,7 @@ impl Reader<'_> {
             figures,
             unsupported: names(raw.unsupported)?,
             sparsity_doubles: names(raw.sparsity_doubles)?,
+            sparsity_factors: raw.sparsity_factors.into_iter().map(|(n, f)| (n.into_inner(), f)).collect(),
             memory_type: raw.memory_type,
             memory_reported_other: raw.memory_reported_other.into_iter().map(memory).collect::<Result<_, _>>()?,
             ecc: raw.ecc,

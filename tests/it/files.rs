@@ -123,7 +123,8 @@ fn the_example_offer_is_read() {
     let text = include_str!("../../examples/offer.toml");
     let offer = offer::parse("offer.toml", text, &vocabulary()).unwrap_or_else(|e| panic!("{}", shown(&e)));
     assert_eq!((offer.count, offer.memory, offer.dedicated), (Some(8), Some(Bytes(80e9)), true));
-    assert_eq!(offer.price, Some((19.92, "USD".to_owned())));
+    let price = &offer.prices[0];
+    assert_eq!((price.per_hour, price.currency.as_str()), (19.92, "USD"));
     assert_eq!((offer.claims.len(), offer.guarantees.len()), (2, 3));
     assert_eq!(offer.guarantees[0].value.value, 600e12);
     assert_eq!(offer.guarantees[2].filter["size"], "256 MiB");

@@ -4,6 +4,7 @@ mod circumstances;
 mod healthy;
 mod identity;
 mod missing;
+mod money;
 mod property;
 mod shortfall;
 

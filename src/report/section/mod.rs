@@ -1,6 +1,7 @@
 //! The sections of the report, one file each: a section turns the page's data into a view of ready strings for its
 //! template. `None` leaves it out.
 
+mod claims;
 mod compute;
 mod configuration;
 mod domain;
@@ -13,6 +14,7 @@ mod ledger;
 mod link;
 mod memory;
 mod method;
+mod money;
 mod not_tested;
 mod other;
 mod overview;
@@ -43,6 +45,8 @@ pub const SECTIONS: &[Section] = &[
     identity::SECTION,
     verdict::SECTION,
     requirements::SECTION,
+    money::SECTION,
+    claims::SECTION,
     findings::SECTION,
     overview::SECTION,
     compute::SECTION,

@@ -127,6 +127,8 @@ pub fn draft(id: &str, devices: Vec<DeviceInfo>, simulated: bool) -> Draft {
         validity_reasons: Vec::new(),
         requirements: Vec::new(),
         findings: Vec::new(),
+        money: None,
+        claims: Vec::new(),
         not_tested: Vec::new(),
         not_compared: 0,
         simulated,

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use gpu_assay::judge::claim::{CheckedClaim, CheckedStatement, Class as ClaimClass};
+use gpu_assay::judge::money::{Money, PricedRate, Shortfall, StatedPrice};
 use gpu_assay::judge::{
     Argument, BasisKind, Class, Evidence, Finding, FixBy, Message, NotTested, Share, Status, Verdict,
 };
 use gpu_assay::record::*;
-use gpu_assay::unit::{Bytes, Unit};
+use gpu_assay::unit::{Bytes, Quantity, Unit};
 
 use super::draft::{Draft, device, draft, fresh, limit, rate, source, unsteady, wobble, word};
 use super::measured::{TYPES, measure_all, measure_storage};
@@ -174,5 +176,54 @@ fn gpu_finding(draft: &mut Draft, ids: &[DeviceId]) {
         effect: Some(0.3),
         requirements: vec!["memory-guarantee/x".to_owned()],
     });
+    let statement = |class, message| CheckedStatement {
+        value: Quantity { value: 1979e12, unit: Unit::FlopPerSecond },
+        class,
+        message,
+    };
+    let sparse = Message::new("claim.sparsity")
+        .with("value", Quantity { value: 1979e12, unit: Unit::FlopPerSecond })
+        .with("what", "FP16 tensor, FP32 accumulate")
+        .with("figure", Quantity { value: 989.4e12, unit: Unit::FlopPerSecond });
+    draft.assessment.money = Some(Money {
+        prices: vec![
+            StatedPrice {
+                market: Some("on demand".to_owned()),
+                per_hour: 19.92,
+                currency: "USD".to_owned(),
+                source: Some("price list of 1 October".to_owned()),
+            },
+            StatedPrice { market: None, per_hour: 9.5, currency: "USD".to_owned(), source: None },
+        ],
+        rates: vec![PricedRate {
+            metric: "gemm.throughput".to_owned(),
+            what: "fp16 8192".to_owned(),
+            devices: 8,
+            delivered: Quantity { value: 5.2e15, unit: Unit::FlopPerSecond },
+            per: Quantity { value: 1e15, unit: Unit::FlopPerSecond },
+            prices: vec![3.8308, 1.8269],
+            energy: Some(1.05e-12),
+        }],
+        shortfall: Some(Shortfall {
+            requirement: "memory-guarantee/x".to_owned(),
+            share: 0.7,
+            equivalent_per_hour: vec![13.944, 6.65],
+            per_month: vec![4362.48, 2080.5],
+        }),
+    });
+    draft.assessment.claims = vec![
+        CheckedClaim {
+            text: "1979 TFLOPS FP16".to_owned(),
+            line: 17,
+            class: ClaimClass::TrueWithSparsity,
+            statements: vec![statement(ClaimClass::TrueWithSparsity, sparse)],
+        },
+        CheckedClaim {
+            text: "the <b>best</b> GPU".to_owned(),
+            line: 20,
+            class: ClaimClass::Unknown,
+            statements: vec![statement(ClaimClass::Unknown, Message::new("claim.elsewhere"))],
+        },
+    ];
     draft.assessment.not_tested.push(NotTested { id: "sustained".to_owned(), reason: Message::new("reason.no_case") });
 }

@@ -1,0 +1,139 @@
+//! What the provider claims, against what the vendor publishes: true, true of something else, impossible, unknown. Claims
+//! never set limits. Nothing here knows the text of any claim: numbers, units and words are read, and the figures
+//! of the spec table explain them.
+
+mod classify;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use read::{About, Statement, read};
+
+use super::Message;
+use crate::offer::Offer;
+use crate::spec::{GpuSpec, Resolution, SpecTable};
+use crate::unit::Quantity;
+
+/// How a claim stands to the vendor's figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// It is what the vendor states.
+    True,
+    /// Only with 2:4 sparsity; dense it is less.
+    TrueWithSparsity,
+    /// Of another arithmetic type.
+    TrueOfOtherType,
+    /// Of other units, another accumulator or another way of counting.
+    TrueOfOtherVariant,
+    /// Of another model of the family.
+    TrueOfSibling,
+    /// Of one direction where both are meant, or the other way round.
+    TrueOfOtherDirection,
+    /// Of a package, board or node where one device is meant, or the other way round.
+    TrueOfPackage,
+    /// No figure is that high.
+    Impossible,
+    /// The vendor's figures do not say.
+    Unknown,
+}
+
+impl Class {
+    /// Order from what holds to what does not.
+    pub fn gravity(self) -> u8 {
+        match self {
+            Class::True => 0,
+            Class::Unknown => 1,
+            Class::TrueWithSparsity
+            | Class::TrueOfOtherType
+            | Class::TrueOfOtherVariant
+            | Class::TrueOfSibling
+            | Class::TrueOfOtherDirection
+            | Class::TrueOfPackage => 2,
+            Class::Impossible => 3,
+        }
+    }
+
+    /// True if the claim does not hold of what was sold.
+    pub fn is_false(self) -> bool {
+        self.gravity() >= 2
+    }
+
+    /// The word in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::True => "true",
+            Class::TrueWithSparsity => "true_with_sparsity",
+            Class::TrueOfOtherType => "true_of_other_type",
+            Class::TrueOfOtherVariant => "true_of_other_variant",
+            Class::TrueOfSibling => "true_of_sibling",
+            Class::TrueOfOtherDirection => "true_of_other_direction",
+            Class::TrueOfPackage => "true_of_package",
+            Class::Impossible => "impossible",
+            Class::Unknown => "unknown",
+        }
+    }
+}
+
+/// One claim of an offer, judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckedClaim {
+    /// As the provider wrote it (hostile text).
+    pub text: String,
+    /// Line in the offer.
+    pub line: usize,
+    /// That of its first statement that is false; else unknown if any is, or if there is none; else true.
+    pub class: Class,
+    /// Each number in it.
+    pub statements: Vec<CheckedStatement>,
+}
+
+/// One number of a claim, judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckedStatement {
+    /// The number.
+    pub value: Quantity,
+    /// How it stands.
+    pub class: Class,
+    /// Why, in words.
+    pub message: Message,
+}
+
+/// Checks every claim of an offer against the figures of the model it names.
+pub fn check(offer: &Offer, table: &SpecTable) -> Vec<CheckedClaim> {
+    let resolved = offer.model.as_deref().map(|m| table.resolve(m));
+    let models = match resolved {
+        Some(Resolution::One(gpu)) => vec![gpu],
+        Some(Resolution::Several(gpus)) => gpus,
+        Some(Resolution::Unknown { .. }) | None => Vec::new(),
+    };
+    let judge = |c: &crate::offer::Claim| {
+        let statements = judge_text(&c.text, &models, offer.count, table);
+        CheckedClaim { text: c.text.clone(), line: c.line, class: worst(&statements), statements }
+    };
+    offer.claims.iter().map(judge).collect()
+}
+
+/// The class of a claim from those of its statements.
+fn worst(statements: &[CheckedStatement]) -> Class {
+    let first = |wanted: fn(Class) -> bool| statements.iter().map(|s| s.class).find(|c| wanted(*c));
+    match first(Class::is_false) {
+        Some(class) => class,
+        None if statements.is_empty() => Class::Unknown,
+        None => first(|c| c == Class::Unknown).unwrap_or(Class::True),
+    }
+}
+
+/// Every statement of `text` about one of `models`; where several fit the offer's name, the kindest of them counts.
+pub fn judge_text(text: &str, models: &[&GpuSpec], count: Option<u32>, table: &SpecTable) -> Vec<CheckedStatement> {
+    let judge = |statement: Statement| {
+        let all = models.iter().map(|gpu| classify::classify(&statement, &classify::Against { gpu, table, count }));
+        let unknown = || (Class::Unknown, Message::new("claim.no_model"));
+        let (class, message) = all.min_by_key(|(class, _)| class.gravity()).unwrap_or_else(unknown);
+        CheckedStatement { value: statement.value, class, message }
+    };
+    read(text).into_iter().map(judge).collect()
+}
