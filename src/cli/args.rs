@@ -24,7 +24,7 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Show the devices that can be measured, and why others cannot
     Devices(DevicesArgs),
-    /// List benchmarks, suites or GPUs of the spec table
+    /// List benchmarks, suites, GPUs of the spec table or instance types
     List(ListArgs),
     /// Explain a benchmark, metric, finding code, verdict or the statistics
     Explain(ExplainArgs),
@@ -77,10 +77,13 @@ pub struct RunArgs {
     /// Folder whose file system is measured
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub storage_dir: PathBuf,
+    /// What was sold, as this instance type of the table states it (`gpu-assay list instances`), e.g. aws/p5.48xlarge
+    #[arg(long, value_name = "TYPE", conflicts_with = "offer")]
+    pub instance: Option<String>,
     /// Continue the interrupted run in this folder, with its plan; it gets what was left of its time, and the time
     /// to prepare and heat up again
     #[arg(long, value_name = "DIR", conflicts_with_all = [
-        "out", "suite", "device", "offer", "only", "skip", "simulate", "budget", "storage_dir", "dry_run", "seed",
+        "out", "suite", "device", "offer", "instance", "only", "skip", "simulate", "budget", "storage_dir", "dry_run", "seed",
     ])]
     pub resume: Option<PathBuf>,
     /// Show what would be measured, and stop
@@ -152,6 +155,8 @@ pub enum Listing {
     Suites,
     /// Models of the spec table
     Gpus,
+    /// Rented instance types
+    Instances,
 }
 
 /// Options of `explain`.
@@ -210,6 +215,11 @@ pub struct OfferArgs {
 /// Subcommands of `offer`.
 #[derive(Debug, Subcommand)]
 pub enum OfferCommand {
+    /// Print the offer that an instance type stands for, to be completed with price, claims and guarantees
+    New {
+        /// Instance type, e.g. aws/p5.48xlarge
+        instance: String,
+    },
     /// Check every claim against the vendor's figures: exit 0 all true, 1 any false, 3 any unknown
     Check {
         /// offer.toml

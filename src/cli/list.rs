@@ -1,9 +1,10 @@
-//! `list`: benchmarks, suites, GPUs.
+//! `list`: benchmarks, suites, GPUs, instance types.
 
 use super::args::{ListArgs, Listing};
 use super::error::CliError;
 use super::{inputs, output, spec};
 use crate::exit::Exit;
+use crate::spec::InstanceTable;
 use crate::{benchmark, suite};
 
 /// Runs `list`.
@@ -12,6 +13,7 @@ pub fn list(args: &ListArgs) -> Result<Exit, CliError> {
         Listing::Benchmarks => benchmarks(args.json)?,
         Listing::Suites => suites(args.json)?,
         Listing::Gpus => spec::list(args.json)?,
+        Listing::Instances => instances(args.json)?,
     }
     Ok(Exit::Accepted)
 }
@@ -44,6 +46,20 @@ fn benchmarks(json: bool) -> Result<(), CliError> {
         }
     }
     text.push_str("\n`gpu-assay explain ID` says what each measures, why, how, and what it does not show.\n");
+    output::stdout(&text)
+}
+
+fn instances(json: bool) -> Result<(), CliError> {
+    let table = InstanceTable::embedded();
+    if json {
+        return output::stdout_json(&table.all());
+    }
+    let mut text = String::new();
+    for i in table.all() {
+        let count = i.count.map_or_else(|| i.fraction.clone().unwrap_or_else(|| "–".to_owned()), |n| n.to_string());
+        let gpu = i.gpu.as_deref().unwrap_or("–");
+        text.push_str(&format!("{:<40} {count:>4} × {gpu:<24} {}\n", i.id, i.interconnect.as_deref().unwrap_or("")));
+    }
     output::stdout(&text)
 }
 

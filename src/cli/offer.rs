@@ -9,13 +9,45 @@ use crate::exit::Exit;
 use crate::judge::claim::{self, CheckedClaim, Class};
 use crate::offer::Offer;
 use crate::report::{Catalogue, Lang};
-use crate::spec::{self, Resolution};
+use crate::spec::{self, InstanceTable, Resolution};
 
 /// Runs `offer`.
 pub fn offer(args: &OfferArgs) -> Result<Exit, CliError> {
     match &args.command {
+        OfferCommand::New { instance } => output::stdout(&of_instance(instance)?).map(|()| Exit::Accepted),
         OfferCommand::Check { file, json, lang } => check(file, *json, *lang),
     }
+}
+
+/// The offer file that an instance type of the table stands for: provider, model, count, memory of the model.
+pub fn of_instance(text: &str) -> Result<String, CliError> {
+    let table = InstanceTable::embedded();
+    let Some(instance) = table.get(text) else {
+        let near = table.nearest(text).join(", ");
+        let help = if near.is_empty() {
+            "`gpu-assay list instances` shows all".to_owned()
+        } else {
+            format!("did you mean {near}?")
+        };
+        return Err(CliError::usage(format_args!("no instance type is called \"{text}\"")).help(help));
+    };
+    let gpu = instance.gpu.as_deref().and_then(|id| spec::table().get(id));
+    let (Some(gpu), Some(count)) = (gpu, instance.count) else {
+        let what = format_args!("{}: a slice of a GPU, or a model outside of the spec table", instance.id);
+        return Err(CliError::usage(what).help("write an offer file that says what was sold, and give it with --offer"));
+    };
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let sources: Vec<&str> = table.sources(instance).collect();
+    let mut offer = format!("# {}, as the instance table states it. From: {}\n", instance.id, sources.join("; "));
+    for doubt in &instance.low_confidence {
+        offer.push_str(&format!("# uncertain: {doubt}\n"));
+    }
+    offer.push_str(&format!("provider = {}\ninstance = {}\n\n", quoted(&instance.provider), quoted(&instance.name)));
+    offer.push_str(&format!("[gpu]\nmodel = {}\ncount = {count}\n", quoted(&gpu.id)));
+    if let Some(size) = gpu.figure("memory_size") {
+        offer.push_str(&format!("memory = \"{} GB\"\n", size.value.value / 1e9));
+    }
+    Ok(offer)
 }
 
 fn check(file: &Path, json: bool, lang: Lang) -> Result<Exit, CliError> {
@@ -57,7 +89,8 @@ fn text(file: &Path, offer: &Offer, claims: &[CheckedClaim], lang: Lang) -> Stri
     }
     for claim in claims {
         let class = words.text(&format!("claim.class.{}", claim.class.name()));
-        text.push_str(&format!("{}:{}  {}\n  {class}\n", file.display(), claim.line, claim.text));
+        let line = if claim.line == 0 { "[gpu]".to_owned() } else { claim.line.to_string() };
+        text.push_str(&format!("{}:{line}  {}\n  {class}\n", file.display(), claim.text));
         for statement in &claim.statements {
             text.push_str(&format!("  {}\n", words.message(&statement.message)));
         }

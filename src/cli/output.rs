@@ -123,6 +123,13 @@ pub fn refuse_run_file(output: &Path, folder: &Path) -> Result<(), CliError> {
     }
 }
 
+/// Proves that a file can be made in a folder that the user named.
+pub fn probe_folder(folder: &Path) -> Result<(), CliError> {
+    let probe = folder.join(format!(".probe.{}", std::process::id()));
+    std::fs::File::create_new(&probe).map_err(|e| CliError::cannot_create(&probe, &e))?;
+    std::fs::remove_file(&probe).map_err(|e| CliError::write(&probe, &e))
+}
+
 /// Creates the folder of a run and proves that it can be written, before anything is measured.
 pub fn create_run_folder(folder: &Path) -> Result<(), CliError> {
     std::fs::create_dir_all(folder).map_err(|e| CliError::cannot_create(folder, &e))?;
@@ -193,6 +200,7 @@ mod tests {
         create_run_folder(folder.path()).expect("empty folder");
         assert!(refuse_run_file(&folder.path().join("record.json"), folder.path()).is_err());
         assert!(refuse_run_file(&folder.path().join("log.json"), folder.path()).is_ok());
+        assert!(probe_folder(folder.path()).is_ok() && probe_folder(&folder.path().join("absent")).is_err());
         std::fs::write(folder.path().join("record.json"), "{}").expect("writable");
         assert!(create_run_folder(folder.path()).is_err());
     }

@@ -27,16 +27,29 @@ pub fn run(args: RunArgs) -> Result<Exit, CliError> {
         return resume(folder, &args, &mut progress);
     }
     let suite = inputs::suite(&args.suite)?;
-    let offer = args.offer.as_deref().map(inputs::offer).transpose()?;
+    let offer = match &args.instance {
+        Some(instance) => Some(inputs::parse_offer(instance, &super::offer::of_instance(instance)?)?),
+        None => args.offer.as_deref().map(inputs::offer).transpose()?,
+    };
     if !args.storage_dir.is_dir() {
         return Err(CliError::usage(format_args!("{}: not a folder", args.storage_dir.display()))
             .help("--storage-dir names the folder whose file system is measured"));
+    }
+    if args.storage_dir != Path::new(".") {
+        output::probe_folder(&args.storage_dir)?;
     }
     progress.on(&Event::Phase { phase: Phase::Discover, planned: None });
     let inventory =
         select(&args, devices::inventory(args.simulate.as_deref(), &args.storage_dir)?, &suite, offer.as_ref())?;
     let names = inventory.selected.iter().filter_map(|id| inventory.device(id)).map(|d| (d.id.clone(), d.name.clone()));
     progress.on(&Event::Selected { devices: names.collect() });
+    let proposed = inventory.host.cloud.as_deref().and_then(|c| spec::InstanceTable::embedded().proposed(c));
+    if let (None, Some(instance), false) = (&offer, proposed, args.print.quiet) {
+        eprintln!(
+            "{:>12}  this looks like {}: --instance {} holds it against what is sold under that name",
+            "Hint", instance.id, instance.id
+        );
+    }
     let guarantees = offer.iter().flat_map(|o| &o.guarantees);
     let options = PlanOptions {
         budget: args.budget,
@@ -61,6 +74,9 @@ pub fn run(args: RunArgs) -> Result<Exit, CliError> {
         let given = args.offer.as_deref().into_iter().chain([Path::new(&args.suite)]);
         output::refuse_input(log, &given.collect::<Vec<_>>())?;
         output::refuse_run_file(log, &folder)?;
+        // Made now, not after minutes of measuring.
+        let opened = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(log);
+        opened.map_err(|e| CliError::cannot_create(log, &e))?;
     }
     progress.on(&planned);
     let record = skeleton(&args, id, &suite, offer.as_ref(), inventory, plan);

@@ -161,11 +161,11 @@ pub fn what(r: &Requirement) -> String {
     format!("{} {}", r.metric, labels.join(" ")).trim().to_owned()
 }
 
-fn place(r: &Requirement) -> String {
+fn place(r: &Requirement) -> Argument {
     match r.devices.as_slice() {
-        [] => "–".to_owned(),
-        [one] => one.to_string(),
-        [first, rest @ ..] => format!("{first} +{}", rest.len()),
+        [] => Message::new("place.machine").into(),
+        [one] => one.to_string().into(),
+        [first, rest @ ..] => format!("{first} +{}", rest.len()).into(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Check, finding, no_requirements};
 use crate::judge::facts::{CaseFacts, CaseOutcome, Facts, is_of_case};
 use crate::judge::{Finding, FixBy, Requirement, Status};
-use crate::record::Notice;
+use crate::record::{Notice, Observed};
 
 pub const CHECK: Check = Check {
     id: "untested",
@@ -40,8 +40,15 @@ fn findings(facts: &Facts<'_>, all: &[Requirement]) -> Vec<Finding> {
     }
     let unreached = facts.cases.iter().filter(|c| c.is_in_other_state()).collect::<Vec<_>>();
     if let Some(case) = unreached.first() {
-        let f = finding("GA-STATE-01", "state_not_reached", case.devices, FixBy::Renter)
+        let why = case.measurement().and_then(|m| m.conditions.get("sustained"));
+        let why = match why {
+            Some(Observed::NotObservable(reason)) => reason.as_str(),
+            _ => "–",
+        };
+        let f = finding("GA-STATE-01", "state_not_reached", case.devices, FixBy::Either)
             .arg("count", unreached.len() as u64)
+            .arg("case", case.id.to_string())
+            .arg("text", why)
             .see_case(case)
             .explains(all, |r| unreached.iter().any(|c| is_of_case(&r.id, c.id)));
         found.push(f);

@@ -10,7 +10,7 @@ mod tests;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use read::{About, Statement, read};
+pub use read::{About, Feature, Statement, read};
 
 use super::Message;
 use crate::offer::Offer;
@@ -83,7 +83,7 @@ impl Class {
 pub struct CheckedClaim {
     /// As the provider wrote it (hostile text).
     pub text: String,
-    /// Line in the offer.
+    /// Line in the offer; 0 for what its `[gpu]` table states.
     pub line: usize,
     /// That of its first statement that is false; else unknown if any is, or if there is none; else true.
     pub class: Class,
@@ -111,10 +111,43 @@ pub fn check(offer: &Offer, table: &SpecTable) -> Vec<CheckedClaim> {
         Some(Resolution::Unknown { .. }) | None => Vec::new(),
     };
     let judge = |c: &crate::offer::Claim| {
-        let statements = judge_text(&c.text, &models, offer.count, table);
+        let mut statements = judge_text(&c.text, &models, offer.count, table);
+        statements.extend(missing_features(&c.text, &models));
         CheckedClaim { text: c.text.clone(), line: c.line, class: worst(&statements), statements }
     };
-    offer.claims.iter().map(judge).collect()
+    let mut checked: Vec<CheckedClaim> = offer.claims.iter().map(judge).collect();
+    // The size that the offer states is a statement like any other.
+    if let Some((memory, false)) = offer.memory.map(|m| (m, models.is_empty())) {
+        let text = format!("{} GB GPU memory", memory.0 / 1e9);
+        let statements = judge_text(&text, &models, None, table);
+        checked.insert(0, CheckedClaim { class: worst(&statements), text, line: 0, statements });
+    }
+    checked
+}
+
+/// Features that none of the models has.
+fn missing_features(text: &str, models: &[&GpuSpec]) -> Vec<CheckedStatement> {
+    let lacks = |feature: &Feature| {
+        !models.is_empty()
+            && models.iter().all(|gpu| match feature {
+                Feature::PeerLink => gpu.peer_link.is_none(),
+                // "HBM2e" in a spec file is "HBM2e"; a type nobody stated contradicts nothing.
+                Feature::MemoryType(t) => gpu.memory_type.as_ref().is_some_and(|own| !own.eq_ignore_ascii_case(t)),
+            })
+    };
+    let none = Quantity { value: 0.0, unit: crate::unit::Unit::Count };
+    let missing = read::features(text).into_iter().filter(lacks).zip(models.iter().cycle());
+    let judged = |(feature, gpu): (Feature, &&GpuSpec)| {
+        let message = match feature {
+            Feature::PeerLink => Message::new("claim.no_link").with("model", gpu.name.as_str()),
+            Feature::MemoryType(t) => Message::new("claim.memory_type")
+                .with("what", t)
+                .with("model", gpu.name.as_str())
+                .with("right", gpu.memory_type.as_deref().unwrap_or("–")),
+        };
+        CheckedStatement { value: none, class: Class::Impossible, message }
+    };
+    missing.map(judged).collect()
 }
 
 /// The class of a claim from those of its statements.

@@ -172,6 +172,30 @@ pub fn read(text: &str) -> Vec<Statement> {
     statements
 }
 
+/// A thing that a text says is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feature {
+    /// A link of its own between GPUs.
+    PeerLink,
+    /// A memory type, as spec files write it.
+    MemoryType(&'static str),
+}
+
+/// The longest names first: one is the beginning of another.
+const MEMORY_TYPES: [&str; 9] = ["HBM3e", "HBM2e", "GDDR6X", "HBM4", "HBM3", "HBM2", "GDDR7", "GDDR6", "GDDR5"];
+
+/// Features that `text` names.
+pub fn features(text: &str) -> Vec<Feature> {
+    let lower = normalized(text).to_lowercase();
+    let mut features = Vec::new();
+    if ["nvlink", "nvswitch", "xgmi", "infinity fabric"].iter().any(|w| contains(&lower, w)) {
+        features.push(Feature::PeerLink);
+    }
+    let named = |t: &&str| find(&lower, &t.to_lowercase()).is_some();
+    features.extend(MEMORY_TYPES.iter().find(|t| named(t)).map(|t| Feature::MemoryType(t)));
+    features
+}
+
 /// Half-width and with plain spaces; case is kept, since it tells bits from bytes.
 fn normalized(text: &str) -> String {
     let narrow = |c: char| match c {
@@ -372,6 +396,9 @@ fn next_number(part: &str, from: usize) -> Option<(usize, usize)> {
             end += 1;
         }
         let before = part[..at].trim_end().to_lowercase();
+        // A negative number is no statement; a dash between a word and a number is no minus.
+        let minus = part[..at].strip_suffix(['-', '\u{2212}']);
+        let is_negative = minus.is_some_and(|before| !before.ends_with(|c: char| c.is_alphanumeric()));
         let is_glued = part[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
             || (part[..at].ends_with('-') && part[..at - 1].ends_with(|c: char| c.is_ascii_alphabetic()));
         let follows = |words: &[&str]| words.iter().any(|w| before.ends_with(w) && find(&before, w).is_some());
@@ -380,7 +407,7 @@ fn next_number(part: &str, from: usize) -> Option<(usize, usize)> {
             || before.ends_with(':')
                 && part[..at].ends_with(':')
                 && before.trim_end_matches(':').ends_with(|c: char| c.is_ascii_digit());
-        if !(is_glued || is_name || is_ratio) {
+        if !(is_glued || is_name || is_ratio || is_negative) {
             return Some((at, end));
         }
         at = end;

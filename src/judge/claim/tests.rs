@@ -212,6 +212,8 @@ fn hostile_text_is_read_without_harm() {
     let gpu = table().get("a100-sxm4-80gb").unwrap();
     for text in [
         "1e999 TFLOPS",
+        "\u{2212}5 GB",
+        "é-5 GB",
         "9".repeat(400).as_str(),
         "0 GB",
         "FP16 -5 TFLOPS",
@@ -224,5 +226,33 @@ fn hostile_text_is_read_without_harm() {
         "/5 GB",
     ] {
         judge_text(text, &[gpu], None, table());
+    }
+}
+
+#[test]
+fn what_the_offer_states_and_features_are_checked_too() {
+    let offer = |model: &str, memory: Option<f64>, claims: &[&str]| {
+        let mut offer = crate::judge::testing::offer(1);
+        (offer.model, offer.memory) = (Some(model.to_owned()), memory.map(crate::unit::Bytes));
+        let claim = |text: &&str| crate::offer::Claim { text: (*text).to_owned(), line: 1 };
+        offer.claims = claims.iter().map(claim).collect();
+        check(&offer, table())
+    };
+    let classes = |claims: Vec<CheckedClaim>| claims.iter().map(|c| c.class).collect::<Vec<_>>();
+    assert_eq!(classes(offer("a100-sxm4-80gb", Some(80e9), &[])), [Class::True]);
+    assert_eq!(classes(offer("h100-sxm5-80gb", Some(160e9), &[])), [Class::TrueOfPackage]);
+    assert_eq!(classes(offer("rtx-4090", Some(48e9), &[])), [Class::TrueOfPackage]);
+    assert_eq!(classes(offer("h100-sxm5-80gb", None, &["80 GB HBM3e"])), [Class::Impossible]);
+    assert_eq!(classes(offer("h100-sxm5-80gb", None, &["80 GB HBM3"])), [Class::True]);
+    assert_eq!(classes(offer("a100-sxm4-80gb", None, &["80 GB HBM2e"])), [Class::True]);
+    assert_eq!(classes(offer("rtx-4090", None, &["1.008 TB/s memory bandwidth and NVLink"])), [Class::Impossible]);
+    assert_eq!(classes(offer("h100-sxm5-80gb", None, &["-3.35 TB/s"])), [Class::Unknown]);
+    for gpu in table().all() {
+        let text = format!(
+            "{} GB {}",
+            gpu.figure("memory_size").unwrap().value.value / 1e9,
+            gpu.memory_type.as_deref().unwrap_or("")
+        );
+        assert_eq!(classes(offer(&gpu.id, None, &[&text])), [Class::True], "{}: {text}", gpu.id);
     }
 }
