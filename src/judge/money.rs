@@ -14,6 +14,9 @@ use crate::unit::{Quantity, Unit};
 /// Hours of a month: 365 days / 12.
 pub const HOURS_PER_MONTH: f64 = 730.0;
 
+/// Power sensors show the mean of up to this many seconds (NVML on Ampere and later: one second).
+const POWER_WINDOW: f64 = 1.0;
+
 /// Prices of the offer beside what was delivered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Money {
@@ -142,11 +145,15 @@ fn speed(facts: &Facts<'_>, case: &CaseFacts<'_>) -> Option<f64> {
     (facts.void(case).is_none() && median.is_finite() && median > 0.0).then_some(median)
 }
 
-/// Mean power of all GPUs while the case's blocks ran; `None` unless each was read during at least one of them.
+/// Mean power of all GPUs while the case's blocks ran; `None` unless each was read during at least one of them, and the
+/// blocks are no shorter than what a sensor averages over: a shorter one shows its neighbours in the round.
 fn power(facts: &Facts<'_>, gpus: &[DeviceId], case: &CaseFacts<'_>) -> Option<f64> {
     let series = case.primary()?;
     let starts: Vec<f64> = series.blocks.iter().map(|b| b.start.0).collect();
     let length = |b: &crate::record::Block| b.samples.iter().map(|s| s.elapsed.0).sum::<f64>();
+    if !series.blocks.iter().all(|b| length(b) >= POWER_WINDOW) {
+        return None;
+    }
     let blocks: Vec<(f64, f64)> = starts.iter().zip(&series.blocks).map(|(s, b)| (*s, s + length(b))).collect();
     let of = |gpu: &DeviceId| {
         let (power, _) = facts.sensor(&gpu.to_string(), "power")?;
