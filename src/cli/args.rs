@@ -220,7 +220,8 @@ pub enum OfferCommand {
         /// Instance type, e.g. aws/p5.48xlarge
         instance: String,
     },
-    /// Check every claim against the vendor's figures: exit 0 all true, 1 any false, 3 any unknown
+    /// Check every claim against the vendor's figures: exit 0 all true, 1 any false, 3 any unknown or
+    /// nothing to check
     Check {
         /// offer.toml
         file: PathBuf,

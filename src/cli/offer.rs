@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::judge::claim::{self, CheckedClaim, Class};
 use crate::offer::Offer;
 use crate::report::{Catalogue, Lang};
-use crate::spec::{self, InstanceTable, Resolution};
+use crate::spec::{self, InstanceTable};
 
 /// Runs `offer`.
 pub fn offer(args: &OfferArgs) -> Result<Exit, CliError> {
@@ -63,7 +63,7 @@ fn check(file: &Path, json: bool, lang: Lang) -> Result<Exit, CliError> {
     let any = |wanted: fn(Class) -> bool| claims.iter().any(|c| wanted(c.class));
     Ok(if any(Class::is_false) {
         Exit::NotAccepted
-    } else if any(|c| c == Class::Unknown) || (offer.model.is_some() && model.len() != 1) {
+    } else if claims.is_empty() || any(|c| c == Class::Unknown) || (offer.model.is_some() && model.len() != 1) {
         Exit::Inconclusive
     } else {
         Exit::Accepted
@@ -72,11 +72,7 @@ fn check(file: &Path, json: bool, lang: Lang) -> Result<Exit, CliError> {
 
 /// The models that the offer's name fits.
 fn model(offer: &Offer) -> Vec<&'static spec::GpuSpec> {
-    match offer.model.as_deref().map(|m| spec::table().resolve(m)) {
-        Some(Resolution::One(gpu)) => vec![gpu],
-        Some(Resolution::Several(gpus)) => gpus,
-        Some(Resolution::Unknown { .. }) | None => Vec::new(),
-    }
+    offer.model.as_deref().map_or_else(Vec::new, |m| spec::table().fitting(m))
 }
 
 fn text(file: &Path, offer: &Offer, claims: &[CheckedClaim], lang: Lang) -> String {

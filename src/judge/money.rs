@@ -24,7 +24,7 @@ pub struct Money {
     pub prices: Vec<StatedPrice>,
     /// Delivered rates of the whole instance, each with the price of one unit of it for an hour, per price.
     pub rates: Vec<PricedRate>,
-    /// The largest shortfall against a guarantee.
+    /// The largest shortfall of the instance against a guarantee.
     pub shortfall: Option<Shortfall>,
 }
 
@@ -65,7 +65,7 @@ pub struct PricedRate {
 pub struct Shortfall {
     /// The requirement.
     pub requirement: String,
-    /// Delivered share of what was guaranteed.
+    /// Delivered share of what was guaranteed, over all devices of the instance.
     pub share: f64,
     /// Price per hour at which the delivered share costs what a full unit would.
     pub equivalent_per_hour: Vec<f64>,
@@ -165,13 +165,22 @@ fn power(facts: &Facts<'_>, gpus: &[DeviceId], case: &CaseFacts<'_>) -> Option<f
     gpus.iter().map(of).sum()
 }
 
-/// The largest shortfall against a guarantee that the rule calls one.
+/// The largest shortfall of the whole instance against a guarantee that any of its devices fails: devices that hold it
+/// are paid for what they deliver, but what they deliver beyond it makes up for no other. `None` if a device has no
+/// value: what it delivers is not known.
 fn shortfall(requirements: &[Requirement], prices: &[Price]) -> Option<Shortfall> {
-    let is_short = |r: &&Requirement| {
-        r.status == Status::Fail && r.limit.as_ref().is_some_and(|l| l.basis.kind == BasisKind::Guarantee)
+    let is_guaranteed = |r: &Requirement| r.limit.as_ref().is_some_and(|l| l.basis.kind == BasisKind::Guarantee);
+    let of_instance = |failed: &Requirement| {
+        let same = |r: &&Requirement| {
+            is_guaranteed(r) && r.metric == failed.metric && r.labels == failed.labels && r.limit == failed.limit
+        };
+        let each: Option<Vec<f64>> = requirements.iter().filter(same).map(|r| r.measured.and(r.shortfall())).collect();
+        let each = each.filter(|all| !all.is_empty())?;
+        Some(each.iter().map(|short| short.max(0.0)).sum::<f64>() / each.len() as f64)
     };
-    let worst = requirements.iter().filter(is_short).filter_map(|r| Some((r, r.shortfall()?)));
-    let (requirement, short) = worst.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, s)| *s > 0.0 && *s < 1.0)?;
+    let failed = requirements.iter().filter(|r| r.status == Status::Fail && is_guaranteed(r));
+    let worst = failed.filter_map(|r| Some((r, of_instance(r)?))).max_by(|a, b| a.1.total_cmp(&b.1));
+    let (requirement, short) = worst.filter(|(_, short)| *short > 0.0 && *short < 1.0)?;
     Some(Shortfall {
         requirement: requirement.id.clone(),
         share: 1.0 - short,

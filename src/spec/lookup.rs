@@ -128,6 +128,15 @@ impl SpecTable {
         }
     }
 
+    /// The models that `text` may name, see [`SpecTable::resolve`]; empty where it names none.
+    pub fn fitting(&self, text: &str) -> Vec<&GpuSpec> {
+        match self.resolve(text) {
+            Resolution::One(gpu) => vec![gpu],
+            Resolution::Several(gpus) => gpus,
+            Resolution::Unknown { .. } => Vec::new(),
+        }
+    }
+
     /// Models whose names hold every word of `text`.
     fn containing(&self, text: &str) -> Vec<&GpuSpec> {
         let wanted = words(text);

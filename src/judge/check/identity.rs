@@ -6,7 +6,7 @@ use crate::judge::facts::Facts;
 use crate::judge::requirements::sells_gpus;
 use crate::judge::{Argument, Basis, BasisKind, Class, Finding, FixBy, Limit, Message, Requirement, Status};
 use crate::record::{BackendId, Better, DeviceId, DeviceInfo, DeviceKind};
-use crate::spec::{GpuSpec, LookupKey, Match, Resolution};
+use crate::spec::{GpuSpec, LookupKey, Match};
 use crate::unit::{Bytes, Quantity, Unit};
 
 /// Drivers and ECC keep up to 1/16 of the memory, and sizes are sold in decimal and binary units: below this share of
@@ -134,11 +134,7 @@ fn identity_limit(facts: &Facts<'_>, value: f64) -> Option<Limit> {
 /// The models that the offer's name for them stands for.
 fn sold<'a>(facts: &Facts<'a>) -> Vec<&'a GpuSpec> {
     let Some(wanted) = facts.offer.and_then(|o| o.model.as_deref()) else { return Vec::new() };
-    match facts.table.resolve(wanted) {
-        Resolution::One(spec) => vec![spec],
-        Resolution::Several(specs) => specs,
-        Resolution::Unknown { .. } => Vec::new(),
-    }
+    facts.table.fitting(wanted)
 }
 
 fn is_among(spec: &GpuSpec, models: &[&GpuSpec]) -> bool {

@@ -395,7 +395,9 @@ const LANE: [f64; 6] = [0.25, 0.5, 0.985, 1.969, 3.938, 7.563];
 fn host_link(statement: &Statement, against: &Against<'_>) -> Judged {
     let gpu = against.gpu;
     let of = |name: &str| gpu.figure(name).map(|f| f.value.value);
-    let Some((lane, lanes)) = of("pcie_generation").and_then(|g| LANE.get(g as usize - 1)).zip(of("pcie_lanes")) else {
+    let Some((lane, lanes)) =
+        of("pcie_generation").and_then(|g| LANE.get((g as usize).checked_sub(1)?)).zip(of("pcie_lanes"))
+    else {
         return (Class::Unknown, Message::new("claim.unmatched").with("value", shown(statement.value)));
     };
     let one = 1e9 * lane * lanes;

@@ -14,7 +14,7 @@ pub use read::{About, Feature, Statement, read};
 
 use super::Message;
 use crate::offer::Offer;
-use crate::spec::{GpuSpec, Resolution, SpecTable};
+use crate::spec::{GpuSpec, SpecTable};
 use crate::unit::Quantity;
 
 /// How a claim stands to the vendor's figures.
@@ -104,12 +104,7 @@ pub struct CheckedStatement {
 
 /// Checks every claim of an offer against the figures of the model it names.
 pub fn check(offer: &Offer, table: &SpecTable) -> Vec<CheckedClaim> {
-    let resolved = offer.model.as_deref().map(|m| table.resolve(m));
-    let models = match resolved {
-        Some(Resolution::One(gpu)) => vec![gpu],
-        Some(Resolution::Several(gpus)) => gpus,
-        Some(Resolution::Unknown { .. }) | None => Vec::new(),
-    };
+    let models = offer.model.as_deref().map_or_else(Vec::new, |m| table.fitting(m));
     let judge = |c: &crate::offer::Claim| {
         let mut statements = judge_text(&c.text, &models, offer.count, table);
         statements.extend(missing_features(&c.text, &models));

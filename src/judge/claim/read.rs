@@ -127,7 +127,6 @@ const ELSEWHERE: &[&str] = &[
     "rdma",
     "nic",
     "网络",
-    "带宽峰值",
     "nvme",
     "ssd",
     "disk",

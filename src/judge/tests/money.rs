@@ -71,3 +71,19 @@ fn energy_is_power_while_the_blocks_ran_over_the_rate() {
     let triad = money.rates.iter().find(|r| r.metric == "memory_bandwidth.rate").unwrap();
     assert_eq!(triad.energy, None, "its blocks are shorter than what a sensor averages over");
 }
+
+#[test]
+fn one_short_device_of_four_costs_a_quarter_of_its_shortfall() {
+    let mut offer = offer(4);
+    priced(&mut offer, &[10.0]);
+    let limit = offer.guarantees[0].value.value;
+    let mut record = node(4);
+    measured(&mut record, 0).series[0].blocks.iter_mut().for_each(|b| b.value = 0.8 * limit);
+    // The others deliver more than was promised, which makes up for nothing.
+    let shortfall = judged(&record, Some(&offer)).money.unwrap().shortfall.expect("one device is short");
+    assert!((shortfall.share - 0.95).abs() < 1e-9, "{}", shortfall.share);
+    assert!((shortfall.per_month[0] - 10.0 * 0.05 * 730.0).abs() < 1e-6);
+    fail(&mut record, 2, CaseErrorKind::Hang);
+    let money = judged(&record, Some(&offer)).money.unwrap();
+    assert_eq!(money.shortfall, None, "what the second device delivers is not known");
+}
