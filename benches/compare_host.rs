@@ -1,5 +1,5 @@
-//! Our host kernels against OpenBLAS and a C STREAM triad: interleaved pairs, alternating who goes first;
-//! prints the median ratio of the rates with its 95 % interval. `benches/compare-host` builds the yardsticks and
+//! Our host kernels against OpenBLAS and a C STREAM triad: interleaved pairs, each with fresh buffers on both
+//! sides, alternating who goes first; prints the median ratio of the rates with its 95 % interval. `benches/compare-host` builds the yardsticks and
 //! runs it.
 //!
 //! Arguments: `folder-of-yardsticks [pairs]`.
@@ -13,13 +13,16 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use gpu_assay::backend::host::Host;
-use gpu_assay::backend::{Arg, Backend, Device, GemmProblem, Launch, Place, Stream};
+use gpu_assay::backend::{Arg, Backend, Device, GemmProblem, Launch, Place, RawBuffer, Stream};
 use gpu_assay::kernel::KernelId;
 use gpu_assay::record::{BackendId, DataType, DeviceId};
-use gpu_assay::stats::{median, ratio_of_medians};
+use gpu_assay::stats::{median, median_ratio};
 use gpu_assay::unit::{Bytes, BytesPerSecond, FlopPerSecond};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// Seconds of one piece of work of one side.
+type Timer<'a> = Box<dyn FnMut() -> Result<f64> + 'a>;
 
 const EDGE: usize = 2048;
 /// Products in one timing.
@@ -28,6 +31,8 @@ const PRODUCTS: usize = 3;
 const ARRAY: usize = 1 << 29;
 /// Triads in one timing.
 const TRIADS: usize = 5;
+/// Timings of each side in one pair, after one that warms up.
+const TURNS: usize = 3;
 /// Threads of the other side spin for a while after their work: let them fall asleep.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -79,30 +84,33 @@ fn time(stream: &mut dyn Stream, count: usize, mut work: impl FnMut(&mut dyn Str
     Ok(stream.elapsed(start, end)?.get() / count as f64)
 }
 
-/// Seconds of both sides in interleaved pairs; the first pair warms up and is not counted.
-fn pairs(
-    count: usize,
-    mut ours: impl FnMut() -> Result<f64>,
-    mut theirs: impl FnMut() -> Result<f64>,
-) -> Result<(Vec<f64>, Vec<f64>)> {
+/// Seconds of both sides in interleaved pairs. Each pair is a fresh start of both: where the pages of a buffer come
+/// to lie moves the rate by one or two per cent for as long as the buffer lives (two copies of the C STREAM
+/// yardstick differ by as much), so that pairs of one start would agree with each other and be wrong together.
+fn pairs<'a>(count: usize, start: impl Fn() -> Result<[Timer<'a>; 2]>) -> Result<(Vec<f64>, Vec<f64>)> {
     let (mut a, mut b) = (Vec::new(), Vec::new());
-    for pair in 0..=count {
-        let mut both = [0.0; 2];
-        for side in if pair % 2 == 0 { [0, 1] } else { [1, 0] } {
-            std::thread::sleep(PAUSE);
-            both[side] = if side == 0 { ours()? } else { theirs()? };
+    for pair in 0..count {
+        let mut sides = start()?;
+        let mut seconds = [Vec::new(), Vec::new()];
+        for turn in 0..=TURNS {
+            for side in if (pair + turn) % 2 == 0 { [0, 1] } else { [1, 0] } {
+                std::thread::sleep(PAUSE);
+                let time = sides[side]()?;
+                // The first turn warms up.
+                if turn > 0 {
+                    seconds[side].push(time);
+                }
+            }
         }
-        if pair > 0 {
-            a.push(both[0]);
-            b.push(both[1]);
-        }
+        a.push(median(&seconds[0]));
+        b.push(median(&seconds[1]));
     }
     Ok((a, b))
 }
 
 /// One line of the table; the ratio is that of the rates.
 fn print(name: &str, ours: &[f64], theirs: &[f64], rate: impl Fn(f64) -> String) {
-    let ratio = ratio_of_medians(theirs, ours);
+    let ratio = median_ratio(theirs, ours);
     println!(
         "{name:28} {:.3}  [{:.3}, {:.3}]  ours {}, yardstick {}, {} pairs",
         ratio.estimate,
@@ -114,49 +122,68 @@ fn print(name: &str, ours: &[f64], theirs: &[f64], rate: impl Fn(f64) -> String)
     );
 }
 
+/// Buffers that go with their side.
+struct Buffers<'a>(&'a dyn Device, Vec<RawBuffer>);
+
+impl<'a> Buffers<'a> {
+    fn new(device: &'a dyn Device, count: usize, bytes: usize) -> Result<Buffers<'a>> {
+        let buffers = (0..count).map(|_| device.alloc(Place::Device, Bytes::from(bytes)));
+        Ok(Buffers(device, buffers.collect::<std::result::Result<_, _>>()?))
+    }
+}
+
+impl Drop for Buffers<'_> {
+    fn drop(&mut self) {
+        self.1.iter().for_each(|buffer| self.0.free(*buffer));
+    }
+}
+
 fn gemm(device: &dyn Device, folder: &Path, threads: u32, data_type: DataType, count: usize) -> Result<()> {
-    // Started first: an open stream pins this thread, and a child inherits that.
     let letter = if data_type == DataType::Fp64 { "d" } else { "s" };
     let arguments = [letter.to_owned(), EDGE.to_string(), PRODUCTS.to_string()];
-    let mut yardstick = Yardstick::start(&folder.join("gemm"), &arguments, threads)?;
     let problem = GemmProblem { data_type, m: EDGE, n: EDGE, k: EDGE };
-    let plan = device.gemm(&problem)?;
-    let mut stream = device.stream()?;
-    let mut matrix = |filled: bool| -> Result<_> {
-        let buffer = device.alloc(Place::Device, Bytes::from(EDGE * EDGE * data_type.size()))?;
-        let value = |i: usize| (i * 7919 % 1000) as f64 / 1000.0 - 0.5;
-        let data: Vec<u8> = match data_type {
-            DataType::Fp64 => (0..EDGE * EDGE).flat_map(|i| value(i).to_le_bytes()).collect(),
-            _ => (0..EDGE * EDGE).flat_map(|i| (value(i) as f32).to_le_bytes()).collect(),
-        };
-        if filled {
-            stream.upload(buffer, 0, &data)?;
-        }
-        Ok(buffer)
+    let value = |i: usize| (i * 7919 % 1000) as f64 / 1000.0 - 0.5;
+    let data: Vec<u8> = match data_type {
+        DataType::Fp64 => (0..EDGE * EDGE).flat_map(|i| value(i).to_le_bytes()).collect(),
+        _ => (0..EDGE * EDGE).flat_map(|i| (value(i) as f32).to_le_bytes()).collect(),
     };
-    let (a, b, c) = (matrix(true)?, matrix(true)?, matrix(false)?);
-    let ours = || time(&mut *stream, PRODUCTS, |stream| Ok(stream.gemm(plan.raw, a, b, c)?));
-    let (ours, theirs) = pairs(count, ours, || yardstick.time())?;
+    let start = || -> Result<[Timer<'_>; 2]> {
+        // Started first: an open stream pins this thread, and a child inherits that.
+        let mut yardstick = Yardstick::start(&folder.join("gemm"), &arguments, threads)?;
+        let plan = device.gemm(&problem)?;
+        let mut stream = device.stream()?;
+        let buffers = Buffers::new(device, 3, EDGE * EDGE * data_type.size())?;
+        for buffer in &buffers.1[..2] {
+            stream.upload(*buffer, 0, &data)?;
+        }
+        let ours = move || {
+            let [a, b, c] = buffers.1[..] else { return Err("three matrices".into()) };
+            time(&mut *stream, PRODUCTS, |stream| Ok(stream.gemm(plan.raw, a, b, c)?))
+        };
+        Ok([Box::new(ours), Box::new(move || yardstick.time())])
+    };
+    let (ours, theirs) = pairs(count, start)?;
     let rate = |seconds: f64| FlopPerSecond(problem.operations() / seconds).to_string();
     print(&format!("{data_type} product / OpenBLAS"), &ours, &theirs, rate);
-    [a, b, c].into_iter().for_each(|buffer| device.free(buffer));
     Ok(())
 }
 
 fn triad(device: &dyn Device, folder: &Path, threads: u32, count: usize) -> Result<()> {
     let arguments = [(ARRAY / 8).to_string(), TRIADS.to_string()];
-    let mut yardstick = Yardstick::start(&folder.join("triad"), &arguments, threads)?;
-    let n = ARRAY / 4;
+    let n = (ARRAY / 4) as u64;
     let kernel = device.load(KernelId::Triad)?;
-    let mut arrays = Vec::new();
-    for _ in 0..3 {
-        arrays.push(device.alloc(Place::Device, Bytes::from(ARRAY))?);
-    }
-    let args =
-        [Arg::Buffer(arrays[0]), Arg::Buffer(arrays[1]), Arg::Buffer(arrays[2]), Arg::F32(3.0), Arg::U64(n as u64)];
-    let mut stream = device.stream()?;
-    let ours = || time(&mut *stream, TRIADS, |s| Ok(s.launch(Launch { kernel, lanes: n as u64, args: &args })?));
-    let (ours, theirs) = pairs(count, ours, || yardstick.time())?;
+    let start = || -> Result<[Timer<'_>; 2]> {
+        let mut yardstick = Yardstick::start(&folder.join("triad"), &arguments, threads)?;
+        let mut stream = device.stream()?;
+        let buffers = Buffers::new(device, 3, ARRAY)?;
+        let ours = move || {
+            let [a, b, c] = buffers.1[..] else { return Err("three arrays".into()) };
+            let args = [Arg::Buffer(a), Arg::Buffer(b), Arg::Buffer(c), Arg::F32(3.0), Arg::U64(n)];
+            time(&mut *stream, TRIADS, |s| Ok(s.launch(Launch { kernel, lanes: n, args: &args })?))
+        };
+        Ok([Box::new(ours), Box::new(move || yardstick.time())])
+    };
+    let (ours, theirs) = pairs(count, start)?;
     print("triad / C STREAM", &ours, &theirs, |seconds| BytesPerSecond(3.0 * ARRAY as f64 / seconds).to_string());
     Ok(())
 }

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use gpu_assay::backend::host::file::{Job, Kind, Op, Options, PAGE, Session};
-use gpu_assay::stats::{median, ratio_of_medians};
+use gpu_assay::stats::{median, median_ratio};
 use gpu_assay::unit::{Bytes, Quantity, Seconds, Unit};
 
 /// Seconds of one run: a disk that others use changes within seconds, so many short pairs show more than few long ones.
@@ -122,9 +122,9 @@ fn report(job: Job, count: u64, ours: &[Run], fio: &[Run]) {
     };
     println!("  {} pairs of {count} requests", ours.len());
     println!("  rate: ours {}, fio {}", rate(median(&our_rates)), rate(median(&fio_rates)));
-    let i = ratio_of_medians(&our_rates, &fio_rates);
+    let i = median_ratio(&our_rates, &fio_rates);
     println!("  rate ratio ours/fio: {:.4} (95 % interval {:.4} to {:.4})", i.estimate, i.low, i.high);
     println!("  CPU per request: ours {}, fio {}", Seconds(median(&our_cpu)), Seconds(median(&fio_cpu)));
-    let i = ratio_of_medians(&our_cpu, &fio_cpu);
+    let i = median_ratio(&our_cpu, &fio_cpu);
     println!("  CPU ratio ours/fio: {:.4} (95 % interval {:.4} to {:.4})", i.estimate, i.low, i.high);
 }

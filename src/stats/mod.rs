@@ -14,7 +14,7 @@ pub use bootstrap::{Interval, block_bootstrap, block_length};
 pub use distribution::{normal_cdf, normal_quantile, sidak, t_cdf, t_quantile};
 pub use drift::{Drift, drift};
 pub use quantile::{MODIFIED_Z_LIMIT, mad, mad_outliers, median, quantile};
-pub use ratio::{median_interval, ratio_of_medians};
+pub use ratio::{median_interval, median_ratio};
 pub use rng::Rng;
 pub use uncertainty::{LAG1_LIMIT, MEDIAN_FACTOR, RELATIVE_FLOOR, Uncertainty, lag1, uncertainty};
 

@@ -27,7 +27,7 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Interval {
 
 /// Median of the ratios aᵢ/bᵢ of interleaved pairs, with its 95 % interval by order statistics. All NaN if the lengths
 /// differ or a ratio is not finite.
-pub fn ratio_of_medians(a: &[f64], b: &[f64]) -> Interval {
+pub fn median_ratio(a: &[f64], b: &[f64]) -> Interval {
     if a.len() != b.len() {
         return Interval::NONE;
     }
@@ -54,9 +54,9 @@ mod tests {
     fn pairs() {
         let a: Vec<f64> = (0..9).map(|i| 2.0 * (10 + i) as f64).collect();
         let b: Vec<f64> = (0..9).map(|i| (10 + i) as f64).collect();
-        assert_eq!(ratio_of_medians(&a, &b), Interval { estimate: 2.0, low: 2.0, high: 2.0 });
-        assert!(ratio_of_medians(&a, &b[1..]).estimate.is_nan());
-        assert!(ratio_of_medians(&[1.0], &[0.0]).estimate.is_nan());
-        assert!(ratio_of_medians(&[], &[]).estimate.is_nan());
+        assert_eq!(median_ratio(&a, &b), Interval { estimate: 2.0, low: 2.0, high: 2.0 });
+        assert!(median_ratio(&a, &b[1..]).estimate.is_nan());
+        assert!(median_ratio(&[1.0], &[0.0]).estimate.is_nan());
+        assert!(median_ratio(&[], &[]).estimate.is_nan());
     }
 }
