@@ -81,6 +81,8 @@ fn fio(session: &Session, job: Job, count: u64) -> Result<Run, Box<dyn Error>> {
     let output = Command::new("fio")
         .args(["--name=compare", "--ioengine=io_uring", "--direct=1", "--numjobs=1"])
         .args(["--fixedbufs=1", "--registerfiles=1", "--output-format=json", "--allow_file_create=0", "--invalidate=0"])
+        // Without it every run reads the same random places, and the disk of a virtual machine keeps them in its cache.
+        .arg("--randrepeat=0")
         .arg(if job.random { "--rw=randread" } else { "--rw=read" })
         .arg(format!("--filename={}", session.file().path().display()))
         .arg(format!("--size={}", session.file().size()))

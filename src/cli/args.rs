@@ -34,6 +34,8 @@ pub enum Command {
     Offer(OfferArgs),
     /// Judge a saved record again
     Judge(JudgeArgs),
+    /// Place each result of a saved record among published measurements of the same model
+    Normal(NormalArgs),
     /// Render a saved record
     Report(ReportArgs),
     /// Print the JSON Schema of a file format
@@ -202,6 +204,14 @@ pub enum SpecCommand {
         /// Files to check instead of the built-in table
         files: Vec<PathBuf>,
     },
+    /// Rebuild the bands from the published measurements and print them
+    Bands,
+    /// How the bands decide on published measurements, each judged without its own source
+    Quality {
+        /// JSON instead of text
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Options of `offer`.
@@ -254,6 +264,19 @@ pub struct JudgeArgs {
     /// How results are printed.
     #[command(flatten)]
     pub print: PrintArgs,
+}
+
+/// Options of `normal`.
+#[derive(Debug, Args)]
+pub struct NormalArgs {
+    /// record.json or its folder
+    pub record: PathBuf,
+    /// JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Language: en, zh-CN
+    #[arg(long, default_value = "en", value_parser = parse_lang)]
+    pub lang: Lang,
 }
 
 /// Options of `report`.

@@ -13,6 +13,7 @@ mod explain;
 mod inputs;
 mod judge;
 mod list;
+mod normal;
 mod offer;
 mod output;
 mod progress;
@@ -53,6 +54,7 @@ fn dispatch(command: Command) -> Result<Exit, CliError> {
         Command::Spec(args) => spec::spec(&args),
         Command::Offer(args) => offer::offer(&args),
         Command::Judge(args) => judge::judge(&args),
+        Command::Normal(args) => normal::normal(&args),
         Command::Report(args) => report::report(&args),
         Command::Schema(args) => schema::schema(&args),
         Command::Doctor(args) => doctor::doctor(&args),

@@ -326,6 +326,9 @@ pub struct Assessment {
     pub findings: Vec<Finding>,
     /// What the price buys, where the offer states one.
     pub money: Option<super::money::Money>,
+    /// Results of GPUs among published measurements of the same model and conditions: context, never a limit.
+    #[serde(default)]
+    pub normal: Vec<super::normal::Placed>,
     /// What the offer claims, against the vendor's figures; context, never a limit.
     pub claims: Vec<super::claim::CheckedClaim>,
     /// Asked for, not tested.

@@ -13,6 +13,8 @@ mod draft;
 mod facts;
 pub mod messages;
 pub mod money;
+pub mod normal;
+pub mod quality;
 mod requirements;
 mod rollup;
 mod rule;
@@ -58,6 +60,7 @@ pub fn judge(record: &Record, suite: &Suite, offer: Option<&Offer>, table: &Spec
     rollup::order(&mut findings, &requirements);
     let not_compared = not_compared(&facts, &requirements);
     let money = money::money(&facts, &requirements);
+    let normal = normal::normal(&facts);
     let headline = rollup::headline(&facts, verdict, validity, &validity_reasons, &requirements, not_compared);
     Assessment {
         format: ASSESSMENT_FORMAT,
@@ -68,6 +71,7 @@ pub fn judge(record: &Record, suite: &Suite, offer: Option<&Offer>, table: &Spec
         validity,
         validity_reasons,
         money,
+        normal,
         claims: offer.map_or_else(Vec::new, |o| claim::check(o, table)),
         not_tested: not_tested(&facts),
         requirements,

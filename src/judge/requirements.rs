@@ -260,13 +260,14 @@ fn bands(facts: &Facts<'_>, demand: &Demand, case: &CaseFacts<'_>) -> Vec<Draft>
         Some(band) => {
             let share = if band.strength == Strength::Weak { WEAK_BAND } else { 1.0 };
             let factor = if s.better == Better::Higher { share } else { 1.0 / share };
-            Some((class(demand.gate), limit(band.fail_below * factor, BasisKind::Band, band.source.clone()), ""))
+            let class = class(demand.gate && band.can_gate(s.state));
+            Some((class, limit(band.fail_below * factor, BasisKind::Band, band.basis()), ""))
         }
         None => Some((Class::Graded, None, "")),
     });
     let graded = each_series(facts, demand, case, |s| {
         let band = band(facts, case, s)?;
-        Some((Class::Graded, limit(band.pass_from, BasisKind::Band, band.source.clone()), "-healthy"))
+        Some((Class::Graded, limit(band.pass_from, BasisKind::Band, band.basis()), "-healthy"))
     });
     gate.into_iter().chain(graded).collect()
 }
@@ -282,7 +283,14 @@ fn bands_of<'a>(facts: &Facts<'a>, device: &DeviceId, metric: &str) -> Vec<&'a B
 fn band<'a>(facts: &Facts<'a>, case: &CaseFacts<'_>, series: &Series) -> Option<&'a Band> {
     let [device] = case.devices else { return None };
     let all = bands_of(facts, device, &series.metric.0);
-    all.into_iter().find(|b| b.unit == series.unit && case.matches(&b.filter, &series.labels))
+    all.into_iter().find(|b| fits(b, case, series))
+}
+
+/// True if the series was measured under the conditions of the band.
+pub fn fits(band: &Band, case: &CaseFacts<'_>, series: &Series) -> bool {
+    band.unit == series.unit
+        && band.conditions.hold(case.params)
+        && case.matches(&band.conditions.words, &series.labels)
 }
 
 // ---- peers -------------------------------------------------------------------------------------

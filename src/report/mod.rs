@@ -21,7 +21,7 @@ mod view;
 pub use html::html;
 pub use json::json;
 pub use locale::{Catalogue, Lang, placeholders};
-pub use terminal::terminal;
+pub use terminal::{normal, terminal};
 pub use text::clean;
 
 use crate::judge::Assessment;

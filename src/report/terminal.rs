@@ -1,7 +1,9 @@
 //! The result on a terminal: what is not in order first, the verdict last.
 
 use super::locale::{Catalogue, Lang};
-use super::section::{finding_groups, requirement_groups};
+use unicode_width::UnicodeWidthStr;
+
+use super::section::{self, finding_groups, requirement_groups};
 use super::text::{SHORT, clean, columns, fit, wrap};
 use super::view::{Page, Prefix, devices, percent};
 use crate::judge::{Assessment, Class, Requirement, Status, Verdict};
@@ -36,6 +38,40 @@ pub fn terminal(record: &Record, assessment: &Assessment, lang: Lang, colour: bo
     lines.extend(paint.lines("", &page.message(&assessment.headline)));
     lines.push(verdict(&page, &paint, simulated));
     lines.join("\n") + "\n"
+}
+
+/// The results among published measurements as a table for a terminal; a sentence where nothing compares.
+pub fn normal(record: &Record, assessment: &Assessment, lang: Lang) -> String {
+    let page = Page::new(record, assessment, &[], Catalogue::of(lang));
+    if assessment.normal.is_empty() {
+        return page.t("normal.nothing") + "\n";
+    }
+    let head = section::normal::COLUMNS.map(|c| page.t(&format!("normal.column.{c}")));
+    let rows = assessment.normal.iter().map(|p| {
+        let mut row = vec![section::normal::name(&page, p)];
+        row.extend(section::normal::cells(p));
+        row
+    });
+    let all: Vec<Vec<String>> = std::iter::once(head.to_vec()).chain(rows).collect();
+    let mut lines = Vec::new();
+    if assessment.simulated || record.run.simulated {
+        lines.push(page.t("simulated.banner"));
+    }
+    lines.extend(padded(&all));
+    lines.extend(assessment.normal.iter().any(|p| !p.same_state).then(|| page.t("normal.other_state")));
+    lines.join("\n") + "\n"
+}
+
+/// Rows with columns of one width, the first left-aligned, the others right.
+fn padded(rows: &[Vec<String>]) -> Vec<String> {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |c: usize| rows.iter().map(|r| r[c].width()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let cell = |c: usize, text: &str| {
+        let fill = " ".repeat(widths[c] - text.width());
+        if c == 0 { format!("{text}{fill}") } else { format!("{fill}{text}") }
+    };
+    rows.iter().map(|r| r.iter().enumerate().map(|(c, t)| cell(c, t)).collect::<Vec<_>>().join("  ")).collect()
 }
 
 struct Paint {
@@ -74,7 +110,7 @@ fn requirements(page: &Page, paint: &Paint, lines: &mut Vec<String>) {
     let groups = requirement_groups(&page.assessment.requirements);
     let open: Vec<_> =
         groups.iter().filter(|g| !matches!(g.worst.status, Status::Pass | Status::NotApplicable)).collect();
-    let place = |g: &super::section::Group| -> String {
+    let place = |g: &section::Group| -> String {
         devices(&g.members.iter().flat_map(|m| m.devices.iter().cloned()).collect::<Vec<_>>())
     };
     let shown: Vec<[String; 3]> = open

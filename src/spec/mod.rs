@@ -3,6 +3,7 @@
 
 mod band;
 mod derive;
+mod evidence;
 mod instance;
 mod lookup;
 mod parse;
@@ -12,8 +13,9 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-pub use band::{Band, BandTable, Strength};
+pub use band::{Band, BandTable, Strength, build as build_bands, divisor, parse as parse_bands, text as bands_text};
 pub use derive::{OpsTable, Problem, TOLERANCE, ceiling_operations, check, coverage, operations_per_clock};
+pub use evidence::{Comparable, Conditions, Evidence, Published, Reads, conditions, evidence};
 pub use instance::{Instance, InstanceTable};
 pub use lookup::{LookupKey, Match, MatchedBy, Resolution};
 pub use parse::ParseError;
@@ -258,6 +260,10 @@ impl SpecTable {
     pub fn all(&self) -> &[GpuSpec] {
         &self.gpus
     }
+    /// The same models with other bands.
+    pub fn with_bands(&self, bands: BandTable) -> SpecTable {
+        SpecTable { gpus: self.gpus.clone(), bands }
+    }
     /// What healthy units deliver.
     pub fn bands(&self) -> &BandTable {
         &self.bands
@@ -289,7 +295,12 @@ const FILES: &[(&str, &str)] = &[
 /// The table embedded in the binary, parsed at first use.
 pub fn table() -> &'static SpecTable {
     static TABLE: OnceLock<SpecTable> = OnceLock::new();
-    TABLE.get_or_init(|| SpecTable::parse_files(FILES).expect("the embedded spec files parse (tested)"))
+    TABLE.get_or_init(|| {
+        let mut table = SpecTable::parse_files(FILES).expect("the embedded spec files parse (tested)");
+        let bands = include_str!("../../specs/bands.csv");
+        table.bands = BandTable(parse_bands(bands).expect("the embedded bands parse (tested)"));
+        table
+    })
 }
 
 #[cfg(test)]
@@ -300,7 +311,7 @@ mod tests {
     fn the_embedded_table_is_complete() {
         assert_eq!(table().all().len(), 96);
         let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/specs")).unwrap();
-        let others = ["operations-per-clock.toml", "instances.toml"];
+        let others = ["operations-per-clock.toml", "instances.toml", "evidence.toml", "measurements.csv", "bands.csv"];
         let on_disk = files.filter(|f| others.iter().all(|o| f.as_ref().unwrap().file_name() != *o)).count();
         assert_eq!(on_disk, FILES.len(), "a file under specs/ is not embedded");
         for (name, text) in FILES {

@@ -3,6 +3,7 @@
 use super::{Check, finding};
 use crate::judge::draft::Draft;
 use crate::judge::facts::Facts;
+use crate::judge::requirements::fits;
 use crate::judge::{Class, Finding, FixBy, Message, Requirement, Status};
 use crate::record::{DeviceId, DeviceInfo};
 use crate::suite::LimitRule;
@@ -35,8 +36,7 @@ fn has_reference(facts: &Facts<'_>, gpu: &DeviceInfo, domain: &str) -> bool {
             let promised = guarantees
                 .iter()
                 .any(|g| g.metric == s.metric.0 && g.value.unit == s.unit && case.matches(&g.filter, &s.labels));
-            let known = demands_band
-                && bands(&s.metric.0).iter().any(|b| b.unit == s.unit && case.matches(&b.filter, &s.labels));
+            let known = demands_band && bands(&s.metric.0).iter().any(|b| fits(b, case, s));
             promised || known
         })
     })

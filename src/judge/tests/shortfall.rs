@@ -1,6 +1,8 @@
 //! Values below a guarantee, a band or their peers; noise, drift and one-sided engines.
 
 use super::*;
+use crate::record::ThermalState;
+use crate::spec::Conditions;
 
 #[test]
 fn a_broken_guarantee_is_not_accepted_with_its_shortfall_in_the_headline() {
@@ -110,11 +112,20 @@ fn bands_give_a_gate_and_a_graded_requirement() {
     let band = |strength| Band {
         gpu: "h100-sxm5-80gb".to_owned(),
         metric: "gemm.throughput".to_owned(),
-        filter: [("type".to_owned(), "fp16".to_owned())].into(),
+        conditions: Conditions { words: [("type".to_owned(), "fp16".to_owned())].into(), ..Conditions::default() },
         unit: Unit::FlopPerSecond,
+        better: Better::Higher,
         fail_below: 650e12,
         pass_from: 750e12,
         strength,
+        own: true,
+        states: vec![ThermalState::Warm],
+        values: 1,
+        units: 1,
+        sources: 1,
+        figure: "fp16_tensor_fp32acc".to_owned(),
+        figure_value: 989.4e12,
+        lowest: None,
         source: "test data".to_owned(),
     };
     let mut suite = suite();

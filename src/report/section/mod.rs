@@ -15,6 +15,7 @@ mod link;
 mod memory;
 mod method;
 mod money;
+pub mod normal;
 mod not_tested;
 mod other;
 mod overview;
@@ -49,6 +50,7 @@ pub const SECTIONS: &[Section] = &[
     claims::SECTION,
     findings::SECTION,
     overview::SECTION,
+    normal::SECTION,
     compute::SECTION,
     memory::SECTION,
     link::SECTION,

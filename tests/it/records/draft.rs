@@ -128,6 +128,7 @@ pub fn draft(id: &str, devices: Vec<DeviceInfo>, simulated: bool) -> Draft {
         requirements: Vec::new(),
         findings: Vec::new(),
         money: None,
+        normal: Vec::new(),
         claims: Vec::new(),
         not_tested: Vec::new(),
         not_compared: 0,

@@ -1,5 +1,7 @@
 //! `spec`: vendor figures and where they come from.
 
+mod quality;
+
 use super::args::{SpecArgs, SpecCommand};
 use super::error::CliError;
 use super::{inputs, output};
@@ -12,6 +14,8 @@ pub fn spec(args: &SpecArgs) -> Result<Exit, CliError> {
         SpecCommand::List { json } => list(*json).map(|()| Exit::Accepted),
         SpecCommand::Show { model, json } => show(model, *json),
         SpecCommand::Check { files } => check(files),
+        SpecCommand::Bands => bands(),
+        SpecCommand::Quality { json } => quality::quality(*json),
     }
 }
 
@@ -23,15 +27,60 @@ pub fn list(json: bool) -> Result<(), CliError> {
     }
     let mut text = String::new();
     for gpu in table.all() {
-        text.push_str(&format!("{:<28} {:<8} {:<16} {}\n", gpu.id, gpu.vendor, gpu.architecture, gpu.name));
+        let bands = evidence_of(gpu);
+        text.push_str(&format!("{:<28} {:<8} {:<16} {bands:<14} {}\n", gpu.id, gpu.vendor, gpu.architecture, gpu.name));
     }
     output::stdout(&text)
+}
+
+/// "own bands", "borrowed bands" (of its class only) or "no bands".
+fn evidence_of(gpu: &GpuSpec) -> &'static str {
+    let mut own = spec::table().bands().of_gpu(&gpu.id).map(|b| b.own).peekable();
+    match (own.peek().is_some(), own.any(|own| own)) {
+        (false, _) => "no bands",
+        (_, true) => "own bands",
+        _ => "borrowed bands",
+    }
+}
+
+/// What healthy units of it deliver, with what that rests on.
+fn bands_of(gpu: &GpuSpec) -> String {
+    let bands: Vec<&spec::Band> = spec::table().bands().of_gpu(&gpu.id).collect();
+    if bands.is_empty() {
+        return "\nNo published measurement of this model or its class: no bands.\n".to_owned();
+    }
+    let mut text =
+        "\nWhat healthy units deliver (refused below / healthy from; weak evidence refuses 10 % lower):\n".to_owned();
+    for band in bands {
+        let words: Vec<&str> = band.conditions.words.values().map(String::as_str).collect();
+        let value = |value: f64| crate::unit::Quantity { value, unit: band.unit }.to_string();
+        let states: Vec<String> = band.states.iter().map(|s| format!("{s:?}").to_lowercase()).collect();
+        text.push_str(&format!(
+            "  {:<22} {:<11} {:>14} / {:<14} {}; {}\n",
+            band.metric,
+            words.join(" "),
+            value(band.fail_below),
+            value(band.pass_from),
+            states.join(", "),
+            band.basis()
+        ));
+    }
+    text
+}
+
+/// The bands rebuilt from the evidence, as `specs/bands.csv` holds them.
+fn bands() -> Result<Exit, CliError> {
+    let bands = spec::build_bands(spec::evidence(), spec::table().all(), |_| false);
+    let text = spec::bands_text(&bands).map_err(|e| CliError::new(Exit::Internal, e))?;
+    output::stdout(&text)?;
+    Ok(Exit::Accepted)
 }
 
 fn show(model: &str, json: bool) -> Result<Exit, CliError> {
     let gpu = resolve(model)?;
     if json {
-        output::stdout_json(gpu)?;
+        let bands: Vec<&spec::Band> = spec::table().bands().of_gpu(&gpu.id).collect();
+        output::stdout_json(&serde_json::json!({ "gpu": gpu, "bands": bands }))?;
     } else {
         output::stdout(&text(gpu))?;
     }
@@ -76,6 +125,7 @@ fn text(gpu: &GpuSpec) -> String {
         };
         text.push_str(&format!("  {name:<24} {value:>14}  {}{note}\n", provenance.unwrap_or_default()));
     }
+    text.push_str(&bands_of(gpu));
     text.push_str("\nAll rates are dense. Names drivers report: ");
     text.push_str(&gpu.device_names.join(", "));
     text.push_str("\nSources:\n");
