@@ -106,8 +106,9 @@ fn place(
         return None;
     }
     let is_same = |c: &&Comparable<'_>| {
-        let parameter = BTreeMap::from([(c.parameter.0.to_owned(), c.parameter.1.clone())]);
-        c.metric == series.metric.0 && c.unit == series.unit && case.matches(&parameter, &series.labels)
+        c.metric == series.metric.0
+            && c.unit == series.unit
+            && case.params.word(c.parameter.0) == Some(c.parameter.1.as_str())
     };
     let all: Vec<&Comparable<'_>> = rows.iter().filter(is_same).collect();
     let same: Vec<&Comparable<'_>> = all.iter().copied().filter(|c| c.state == series.state).collect();

@@ -91,7 +91,7 @@ pub fn published(evidence: &Evidence, table: &SpecTable, suite: &Suite) -> Vec<J
     rows.map(|row| {
         let without = tables.entry(row.origin()).or_insert_with(|| {
             let bands = build_bands(evidence, table.all(), |p| p.origin() == row.origin());
-            table.with_bands(BandTable(bands))
+            table.with_bands(BandTable::new(bands))
         });
         of_row(evidence, without, suite, row)
     })

@@ -274,9 +274,7 @@ fn bands(facts: &Facts<'_>, demand: &Demand, case: &CaseFacts<'_>) -> Vec<Draft>
 
 fn bands_of<'a>(facts: &Facts<'a>, device: &DeviceId, metric: &str) -> Vec<&'a Band> {
     let spec = facts.device(device).and_then(|d| d.spec.as_deref());
-    spec.map_or_else(Vec::new, |gpu| {
-        facts.table.bands().0.iter().filter(|b| b.gpu == gpu && b.metric == metric).collect()
-    })
+    spec.map_or_else(Vec::new, |gpu| facts.table.bands().of_gpu(gpu).iter().filter(|b| b.metric == metric).collect())
 }
 
 /// The band of a series: same model, metric, unit and conditions.

@@ -298,7 +298,7 @@ pub fn table() -> &'static SpecTable {
     TABLE.get_or_init(|| {
         let mut table = SpecTable::parse_files(FILES).expect("the embedded spec files parse (tested)");
         let bands = include_str!("../../specs/bands.csv");
-        table.bands = BandTable(parse_bands(bands).expect("the embedded bands parse (tested)"));
+        table.bands = BandTable::new(parse_bands(bands).expect("the embedded bands parse (tested)"));
         table
     })
 }

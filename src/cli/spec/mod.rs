@@ -35,7 +35,7 @@ pub fn list(json: bool) -> Result<(), CliError> {
 
 /// "own bands", "borrowed bands" (of its class only) or "no bands".
 fn evidence_of(gpu: &GpuSpec) -> &'static str {
-    let mut own = spec::table().bands().of_gpu(&gpu.id).map(|b| b.own).peekable();
+    let mut own = spec::table().bands().of_gpu(&gpu.id).iter().map(|b| b.own).peekable();
     match (own.peek().is_some(), own.any(|own| own)) {
         (false, _) => "no bands",
         (_, true) => "own bands",
@@ -45,7 +45,7 @@ fn evidence_of(gpu: &GpuSpec) -> &'static str {
 
 /// What healthy units of it deliver, with what that rests on.
 fn bands_of(gpu: &GpuSpec) -> String {
-    let bands: Vec<&spec::Band> = spec::table().bands().of_gpu(&gpu.id).collect();
+    let bands = spec::table().bands().of_gpu(&gpu.id);
     if bands.is_empty() {
         return "\nNo published measurement of this model or its class: no bands.\n".to_owned();
     }
@@ -79,7 +79,7 @@ fn bands() -> Result<Exit, CliError> {
 fn show(model: &str, json: bool) -> Result<Exit, CliError> {
     let gpu = resolve(model)?;
     if json {
-        let bands: Vec<&spec::Band> = spec::table().bands().of_gpu(&gpu.id).collect();
+        let bands = spec::table().bands().of_gpu(&gpu.id);
         output::stdout_json(&serde_json::json!({ "gpu": gpu, "bands": bands }))?;
     } else {
         output::stdout(&text(gpu))?;

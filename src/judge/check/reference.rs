@@ -21,10 +21,7 @@ fn has_reference(facts: &Facts<'_>, gpu: &DeviceInfo, domain: &str) -> bool {
     let of_device = |c: &&crate::judge::facts::CaseFacts<'_>| {
         c.devices == std::slice::from_ref(&gpu.id) && crate::judge::facts::domain(c.benchmark) == domain
     };
-    let bands = |metric: &str| {
-        let spec = gpu.spec.as_deref().unwrap_or_default();
-        facts.table.bands().of(spec, metric).cloned().collect::<Vec<_>>()
-    };
+    let bands = facts.table.bands().of_gpu(gpu.spec.as_deref().unwrap_or_default());
     let demands_band = facts.suite.demands.iter().any(|d| d.limit == LimitRule::Band);
     let guarantees = facts.offer.map_or(&[][..], |o| &o.guarantees);
     facts.cases.iter().filter(of_device).any(|case| {
@@ -36,7 +33,7 @@ fn has_reference(facts: &Facts<'_>, gpu: &DeviceInfo, domain: &str) -> bool {
             let promised = guarantees
                 .iter()
                 .any(|g| g.metric == s.metric.0 && g.value.unit == s.unit && case.matches(&g.filter, &s.labels));
-            let known = demands_band && bands(&s.metric.0).iter().any(|b| fits(b, case, s));
+            let known = demands_band && bands.iter().any(|b| b.metric == s.metric.0 && fits(b, case, s));
             promised || known
         })
     })

@@ -134,7 +134,7 @@ fn bands_give_a_gate_and_a_graded_requirement() {
     let mut memory = offer(1);
     memory.guarantees.remove(0);
     let with = |strength, value: f64| {
-        let table = SpecTable::new(table().all().to_vec(), BandTable(vec![band(strength)]));
+        let table = SpecTable::new(table().all().to_vec(), BandTable::new(vec![band(strength)]));
         let mut record = node(1);
         measured(&mut record, 0).series[0].blocks.iter_mut().for_each(|b| b.value *= value / 700e12);
         let a = judge(&record, &suite, Some(&memory), &table);

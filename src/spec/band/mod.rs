@@ -94,19 +94,32 @@ impl Band {
     }
 }
 
-/// All bands; may be empty.
+/// All bands, by model; may be empty.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct BandTable(pub Vec<Band>);
+pub struct BandTable(Vec<Band>);
 
 impl BandTable {
+    /// In any order.
+    pub fn new(mut bands: Vec<Band>) -> BandTable {
+        bands.sort_by(|a, b| a.gpu.cmp(&b.gpu));
+        BandTable(bands)
+    }
+
+    /// All bands, by model.
+    pub fn all(&self) -> &[Band] {
+        &self.0
+    }
+
     /// Bands of `metric` for the spec entry `gpu`, whatever their conditions.
-    pub fn of<'a>(&'a self, gpu: &'a str, metric: &'a str) -> impl Iterator<Item = &'a Band> {
-        self.0.iter().filter(move |b| b.gpu == gpu && b.metric == metric)
+    pub fn of<'a>(&'a self, gpu: &str, metric: &'a str) -> impl Iterator<Item = &'a Band> + use<'a> {
+        self.of_gpu(gpu).iter().filter(move |b| b.metric == metric)
     }
 
     /// All bands of the spec entry `gpu`.
-    pub fn of_gpu<'a>(&'a self, gpu: &'a str) -> impl Iterator<Item = &'a Band> {
-        self.0.iter().filter(move |b| b.gpu == gpu)
+    pub fn of_gpu(&self, gpu: &str) -> &[Band] {
+        let from = self.0.partition_point(|b| b.gpu.as_str() < gpu);
+        let rest = &self.0[from..];
+        &rest[..rest.partition_point(|b| b.gpu == gpu)]
     }
 }
 
@@ -125,7 +138,7 @@ mod tests {
 
     #[test]
     fn bands_are_in_order_and_of_known_figures() {
-        for band in &table().bands().0 {
+        for band in table().bands().all() {
             assert!(0.0 < band.fail_below && band.fail_below < band.pass_from, "{band:?}");
             let gpu = table().get(&band.gpu).unwrap();
             let parameter = if band.metric == "host_link.rate" {
