@@ -137,7 +137,9 @@ fn decide(
     factor: f64,
 ) -> (Decided, Option<(f64, String)>) {
     let assessment = judge(&record(gpu, comparable, factor), suite, None, table);
-    let of_band = |r: &&Requirement| r.limit.as_ref().is_some_and(|l| l.basis.kind == BasisKind::Band);
+    let of_band = |r: &&Requirement| {
+        r.limit.as_ref().is_some_and(|l| matches!(l.basis.kind, BasisKind::Band | BasisKind::ClassBand))
+    };
     let all: Vec<&Requirement> = assessment.requirements.iter().filter(of_band).collect();
     let healthy = |r: &&&Requirement| r.id.contains("-healthy/");
     let gate = all.iter().find(|r| !healthy(r));

@@ -261,15 +261,20 @@ fn bands(facts: &Facts<'_>, demand: &Demand, case: &CaseFacts<'_>) -> Vec<Draft>
             let share = if band.strength == Strength::Weak { WEAK_BAND } else { 1.0 };
             let factor = if s.better == Better::Higher { share } else { 1.0 / share };
             let class = class(demand.gate && band.can_gate(s.state));
-            Some((class, limit(band.fail_below * factor, BasisKind::Band, band.basis()), ""))
+            Some((class, limit(band.fail_below * factor, basis(band), band.basis()), ""))
         }
         None => Some((Class::Graded, None, "")),
     });
     let graded = each_series(facts, demand, case, |s| {
         let band = band(facts, case, s)?;
-        Some((Class::Graded, limit(band.pass_from, BasisKind::Band, band.basis()), "-healthy"))
+        Some((Class::Graded, limit(band.pass_from, basis(band), band.basis()), "-healthy"))
     });
     gate.into_iter().chain(graded).collect()
+}
+
+/// Borrowed evidence says so.
+fn basis(band: &Band) -> BasisKind {
+    if band.own { BasisKind::Band } else { BasisKind::ClassBand }
 }
 
 fn bands_of<'a>(facts: &Facts<'a>, device: &DeviceId, metric: &str) -> Vec<&'a Band> {
