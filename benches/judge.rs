@@ -19,8 +19,13 @@ fn judging(c: &mut Criterion) {
             testing::add(&mut record, "gemm", params, &device, record::Outcome::Measured(m));
         }
     }
-    let (suite, offer) = (testing::suite(), testing::offer(8));
-    c.bench_function("judge 96 cases on 8 GPUs", |b| {
+    let (mut suite, offer) = (testing::suite(), testing::offer(8));
+    let metric = |name: &str| gpu_assay::suite::Subject::Metric(name.to_owned());
+    for name in ["gemm.throughput", "memory_bandwidth.rate"] {
+        suite.demands.push(testing::demand("band", metric(name), gpu_assay::suite::LimitRule::Band, true));
+    }
+    let count = judge::judge(&record, &suite, Some(&offer), spec::table()).requirements.len();
+    c.bench_function(&format!("judge {count} requirements: 96 cases on 8 GPUs"), |b| {
         b.iter(|| judge::judge(black_box(&record), &suite, Some(&offer), spec::table()));
     });
 }
