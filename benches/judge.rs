@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use gpu_assay::suite::{LimitRule, Subject};
 use gpu_assay::{judge, offer, record, spec, suite, unit};
 use std::hint::black_box;
 
@@ -20,9 +21,9 @@ fn judging(c: &mut Criterion) {
         }
     }
     let (mut suite, offer) = (testing::suite(), testing::offer(8));
-    let metric = |name: &str| gpu_assay::suite::Subject::Metric(name.to_owned());
+    let metric = |name: &str| Subject::Metric(name.to_owned());
     for name in ["gemm.throughput", "memory_bandwidth.rate"] {
-        suite.demands.push(testing::demand("band", metric(name), gpu_assay::suite::LimitRule::Band, true));
+        suite.demands.push(testing::demand("band", metric(name), LimitRule::Band, true));
     }
     let count = judge::judge(&record, &suite, Some(&offer), spec::table()).requirements.len();
     c.bench_function(&format!("judge {count} requirements: 96 cases on 8 GPUs"), |b| {

@@ -94,7 +94,7 @@ impl SpecTable {
         if left.is_empty() {
             let Some(name) = key.name else { return Match::Unknown };
             by = MatchedBy::Name;
-            left = self.all().iter().filter(|g| reports_name(g, name)).collect();
+            left = self.reporting(name);
         }
         if let (true, Some(pci), Some(subsystem)) = (left.len() > 1, key.pci, key.subsystem) {
             narrow(&mut left, &mut by, MatchedBy::Subsystem, |g| has_subsystem(g, pci, subsystem));
@@ -118,8 +118,7 @@ impl SpecTable {
     /// one SKU's driver name is "NVIDIA H100", and an offer that says so may mean any H100.
     pub fn resolve(&self, text: &str) -> Resolution<'_> {
         let wanted = compact(text);
-        let is_exact = |g: &&GpuSpec| [&g.id, &g.name].into_iter().any(|n| compact(n) == wanted);
-        let exact: Vec<&GpuSpec> = self.all().iter().filter(is_exact).collect();
+        let exact: Vec<&GpuSpec> = self.named().filter(|(_, n)| n.own.contains(&wanted)).map(|(g, _)| g).collect();
         let found = if exact.is_empty() { self.containing(text) } else { exact };
         match found.as_slice() {
             [] => Resolution::Unknown { nearest: nearest(text, self.all().iter().map(|g| g.id.as_str())) },
@@ -143,20 +142,51 @@ impl SpecTable {
         if wanted.is_empty() {
             return Vec::new();
         }
-        let holds = |g: &&GpuSpec| {
-            let mut own: Vec<String> = names(g).flat_map(words).collect();
-            if let Some(size) = g.figure("memory_size") {
-                own.push(format!("{}gb", size.value.value / 1e9));
-            }
-            // "SXM" stands for SXM2, SXM4, SXM5; digits never stand for more digits (A10 is not A100).
-            let stands_for = |own: &str, w: &str| {
-                own == w
-                    || (w.chars().all(char::is_alphabetic)
-                        && own.strip_prefix(w).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit())))
-            };
-            reports_name(g, text) || wanted.iter().all(|w| own.iter().any(|o| stands_for(o, w)))
+        let whole = compact(text);
+        // "SXM" stands for SXM2, SXM4, SXM5; digits never stand for more digits (A10 is not A100).
+        let stands_for = |own: &str, w: &str| {
+            own == w
+                || (w.chars().all(char::is_alphabetic)
+                    && own.strip_prefix(w).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit())))
         };
-        self.all().iter().filter(holds).collect()
+        let holds =
+            |n: &Names| n.reported.contains(&whole) || wanted.iter().all(|w| n.words.iter().any(|o| stands_for(o, w)));
+        self.named().filter(|(_, n)| holds(n)).map(|(g, _)| g).collect()
+    }
+
+    /// Models whose drivers or tools report `name`.
+    fn reporting(&self, name: &str) -> Vec<&GpuSpec> {
+        let wanted = compact(name);
+        self.named().filter(|(_, n)| n.reported.contains(&wanted)).map(|(g, _)| g).collect()
+    }
+
+    /// Every model with its names as they are compared, made once.
+    fn named(&self) -> impl Iterator<Item = (&GpuSpec, &Names)> {
+        let names = self.names.get_or_init(|| self.all().iter().map(Names::of).collect());
+        self.all().iter().zip(names)
+    }
+}
+
+/// The names of a model as they are compared.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Names {
+    /// Id and marketing name, compact.
+    own: [String; 2],
+    /// What drivers and tools report, compact.
+    reported: Vec<String>,
+    /// Words of all names, and the size of the memory.
+    words: Vec<String>,
+}
+
+impl Names {
+    fn of(gpu: &GpuSpec) -> Names {
+        let mut all: Vec<String> = names(gpu).flat_map(words).collect();
+        all.extend(gpu.figure("memory_size").map(|size| format!("{}gb", size.value.value / 1e9)));
+        Names {
+            own: [compact(&gpu.id), compact(&gpu.name)],
+            reported: reported(gpu).map(compact).collect(),
+            words: all,
+        }
     }
 }
 
@@ -190,14 +220,16 @@ fn fits_memory(gpu: &GpuSpec, memory: Bytes) -> bool {
 
 fn reports_name(gpu: &GpuSpec, name: &str) -> bool {
     let wanted = compact(name);
+    reported(gpu).any(|n| compact(n) == wanted)
+}
+
+fn reported(gpu: &GpuSpec) -> impl Iterator<Item = &str> {
     let of_pci = gpu.pci.iter().flat_map(|p| &p.driver_names);
-    gpu.device_names.iter().chain(&gpu.other_names).chain(of_pci).any(|n| compact(n) == wanted)
+    gpu.device_names.iter().chain(&gpu.other_names).chain(of_pci).map(String::as_str)
 }
 
 fn names(gpu: &GpuSpec) -> impl Iterator<Item = &str> {
-    let of_pci = gpu.pci.iter().flat_map(|p| &p.driver_names);
-    let all = gpu.device_names.iter().chain(&gpu.other_names).chain(of_pci).map(String::as_str);
-    [gpu.id.as_str(), gpu.name.as_str()].into_iter().chain(all)
+    [gpu.id.as_str(), gpu.name.as_str()].into_iter().chain(reported(gpu))
 }
 
 /// The mark that simulated devices carry before their name is not part of the model.

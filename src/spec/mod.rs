@@ -241,12 +241,14 @@ pub fn figure_unit(name: &str) -> Option<Unit> {
 pub struct SpecTable {
     gpus: Vec<GpuSpec>,
     bands: BandTable,
+    /// Of the models, see [`lookup`].
+    names: OnceLock<Vec<lookup::Names>>,
 }
 
 impl SpecTable {
     /// From its parts.
     pub fn new(gpus: Vec<GpuSpec>, bands: BandTable) -> SpecTable {
-        SpecTable { gpus, bands }
+        SpecTable { gpus, bands, names: OnceLock::new() }
     }
     /// From the texts of spec files, `(name, text)`, without bands. Ids must be unique over all files.
     pub fn parse_files(files: &[(&str, &str)]) -> Result<SpecTable, ParseError> {
@@ -262,7 +264,7 @@ impl SpecTable {
     }
     /// The same models with other bands.
     pub fn with_bands(&self, bands: BandTable) -> SpecTable {
-        SpecTable { gpus: self.gpus.clone(), bands }
+        SpecTable { gpus: self.gpus.clone(), bands, names: self.names.clone() }
     }
     /// What healthy units deliver.
     pub fn bands(&self) -> &BandTable {
