@@ -195,6 +195,9 @@ pub enum SpecCommand {
     Show {
         /// Spec id, marketing or driver name
         model: String,
+        /// A part of it, e.g. 3g.40gb (MIG) or 20C (vGPU): derived figures
+        #[arg(long, value_name = "PROFILE")]
+        slice: Option<String>,
         /// JSON instead of text
         #[arg(long)]
         json: bool,

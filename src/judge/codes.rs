@@ -37,6 +37,8 @@ pub const CODES: &[(&str, &str)] = &[
     ("GA-REF-01", "no_reference"),
     ("GA-RESULT-01", "wrong"),
     ("GA-RESULT-02", "nan"),
+    ("GA-SLICE-01", "slice"),
+    ("GA-SLICE-02", "slice_in_use"),
     ("GA-STATE-01", "state_not_reached"),
     ("GA-TELE-01", "no_telemetry"),
     ("GA-THERM-01", "thermal"),

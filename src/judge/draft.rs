@@ -257,7 +257,11 @@ fn shares(facts: &Facts<'_>, case: &CaseFacts<'_>, series: &Series) -> Vec<Share
 /// The vendor figure a case compares with, for one device: its name, value and model.
 fn figure<'a>(facts: &Facts<'a>, case: &CaseFacts<'_>, unit: Unit) -> Option<(&'a str, Quantity, &'a str)> {
     let [device] = case.devices else { return None };
-    let spec = facts.spec(facts.device(device)?)?;
+    let info = facts.device(device)?;
+    if facts.slice(info).is_some() {
+        return None;
+    }
+    let spec = facts.spec(info)?;
     let kinds: &[&str] = match case.benchmark {
         "gemm" => &["_tensor_fp32acc", "_tensor", "_matrix", "_vector"],
         "fma_peak" => &["_vector"],

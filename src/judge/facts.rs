@@ -9,7 +9,7 @@ use crate::record::{
     CaseError, CaseId, DeviceId, DeviceInfo, DeviceKind, Measurement, Notice, Outcome, Params, Record, Series,
     TelemetrySeries, ThermalState, Verified,
 };
-use crate::spec::{GpuSpec, SpecTable};
+use crate::spec::{GpuSpec, Slice, SpecTable};
 use crate::stats;
 use crate::suite::{DeviceFilter, Suite};
 
@@ -187,6 +187,11 @@ impl<'a> Facts<'a> {
     /// The model of a device, where it is known.
     pub fn spec(&self, device: &DeviceInfo) -> Option<&'a GpuSpec> {
         self.table.get(device.spec.as_deref()?)
+    }
+
+    /// The slice of a GPU that a device is, by its driver's name.
+    pub fn slice(&self, device: &DeviceInfo) -> Option<Slice> {
+        Slice::of_name(&device.name)
     }
 
     /// Whether a demand for `filter` is about a case on these devices.

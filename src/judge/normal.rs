@@ -83,7 +83,9 @@ fn of_case(
     case: &CaseFacts<'_>,
 ) -> Vec<Placed> {
     let [device] = case.devices else { return Vec::new() };
-    let Some(info) = facts.device(device).filter(|d| d.kind == DeviceKind::Gpu) else { return Vec::new() };
+    let Some(info) = facts.device(device).filter(|d| d.kind == DeviceKind::Gpu && facts.slice(d).is_none()) else {
+        return Vec::new();
+    };
     let Some((model, rows)) = info.spec.as_deref().and_then(|m| Some((m, published.get(m)?))) else {
         return Vec::new();
     };

@@ -278,7 +278,9 @@ fn basis(band: &Band) -> BasisKind {
 }
 
 fn bands_of<'a>(facts: &Facts<'a>, device: &DeviceId, metric: &str) -> Vec<&'a Band> {
-    let spec = facts.device(device).and_then(|d| d.spec.as_deref());
+    // A slice delivers a share of what whole units of its model do.
+    let whole = facts.device(device).filter(|d| facts.slice(d).is_none());
+    let spec = whole.and_then(|d| d.spec.as_deref());
     spec.map_or_else(Vec::new, |gpu| facts.table.bands().of_gpu(gpu).iter().filter(|b| b.metric == metric).collect())
 }
 

@@ -82,6 +82,7 @@ pub fn check(table: &SpecTable) -> Vec<Problem> {
         check_structure(gpu, &mut add);
     }
     check_identities(table, &mut problems);
+    super::sibling::check(table, &mut problems);
     problems
 }
 

@@ -232,9 +232,11 @@ fn names(gpu: &GpuSpec) -> impl Iterator<Item = &str> {
     [gpu.id.as_str(), gpu.name.as_str()].into_iter().chain(reported(gpu))
 }
 
-/// The mark that simulated devices carry before their name is not part of the model.
+/// The mark that simulated devices carry before their name is not part of the model, nor is the profile of a MIG
+/// instance behind it.
 fn unmarked(text: &str) -> &str {
-    text.strip_prefix("SIMULATED ").unwrap_or(text)
+    let text = text.strip_prefix("SIMULATED ").unwrap_or(text);
+    super::slice::split_mig(text).map_or(text, |(card, _)| card)
 }
 
 /// Letters and digits only, lower case, without the vendor: how names are compared.

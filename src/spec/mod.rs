@@ -7,6 +7,8 @@ mod evidence;
 mod instance;
 mod lookup;
 mod parse;
+mod sibling;
+mod slice;
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -19,6 +21,7 @@ pub use evidence::{Comparable, Conditions, Evidence, Published, Reads, condition
 pub use instance::{Instance, InstanceTable};
 pub use lookup::{LookupKey, Match, MatchedBy, Resolution};
 pub use parse::ParseError;
+pub use slice::{Slice, SliceFigure, SliceKind};
 
 pub(crate) use lookup::nearest;
 

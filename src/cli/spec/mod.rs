@@ -12,7 +12,8 @@ use crate::spec::{self, GpuSpec, Resolution};
 pub fn spec(args: &SpecArgs) -> Result<Exit, CliError> {
     match &args.command {
         SpecCommand::List { json } => list(*json).map(|()| Exit::Accepted),
-        SpecCommand::Show { model, json } => show(model, *json),
+        SpecCommand::Show { model, slice: Some(profile), json } => show_slice(model, profile, *json),
+        SpecCommand::Show { model, slice: None, json } => show(model, *json),
         SpecCommand::Check { files } => check(files),
         SpecCommand::Bands => bands(),
         SpecCommand::Quality { json } => quality::quality(*json),
@@ -84,6 +85,31 @@ fn show(model: &str, json: bool) -> Result<Exit, CliError> {
     } else {
         output::stdout(&text(gpu))?;
     }
+    Ok(Exit::Accepted)
+}
+
+/// Figures of a slice: shares of the model's, derived.
+fn show_slice(model: &str, profile: &str, json: bool) -> Result<Exit, CliError> {
+    let gpu = resolve(model)?;
+    let slice = spec::Slice::parse(profile)
+        .ok_or_else(|| CliError::usage(format_args!("\"{profile}\" is no profile")).help("like 3g.40gb or 20C"))?;
+    let figures = slice.figures(gpu).map_err(CliError::usage)?;
+    if json {
+        output::stdout_json(&serde_json::json!({ "gpu": gpu.id, "slice": slice, "figures": figures }))?;
+        return Ok(Exit::Accepted);
+    }
+    let mut text = format!("{} of {}  {}\n\n", slice.profile, gpu.id, gpu.name);
+    for f in &figures {
+        text.push_str(&format!(
+            "  {:<24} {:>14}  {} ({})\n",
+            f.name,
+            f.value.to_string(),
+            f.provenance.name(),
+            f.share
+        ));
+    }
+    text.push_str("\nShares of the whole chip; a driver may give a slice fewer units. They decide nothing.\n");
+    output::stdout(&text)?;
     Ok(Exit::Accepted)
 }
 

@@ -262,8 +262,11 @@ fn contradictions(facts: &Facts<'_>, gpu: &DeviceInfo) -> Vec<Contradiction> {
         true => named.or(by_pci).or_else(|| facts.spec(gpu).map(|s| vec![s])).unwrap_or_default(),
         false => sold,
     };
-    all.extend(unit_contradiction(gpu, &models));
-    all.extend(memory_contradiction(gpu, &models));
+    // Units and memory of a slice are a part of the model's: the slice check says so.
+    if facts.slice(gpu).is_none() {
+        all.extend(unit_contradiction(gpu, &models));
+        all.extend(memory_contradiction(gpu, &models));
+    }
     for d in facts.record.inventory.disagreements.iter().filter(|d| d.device == gpu.id) {
         all.push(Contradiction {
             about: match d.about.as_str() {

@@ -12,6 +12,7 @@ mod peers;
 mod plausible;
 mod reference;
 mod result;
+mod slice;
 mod steady;
 mod telemetry;
 mod throttle;
@@ -38,6 +39,7 @@ pub struct Check {
 pub const CHECKS: &[Check] = &[
     identity::CHECK,
     mixed::CHECK,
+    slice::CHECK,
     result::CHECK,
     failure::CHECK,
     throttle::CHECK,

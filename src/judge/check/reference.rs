@@ -21,7 +21,8 @@ fn has_reference(facts: &Facts<'_>, gpu: &DeviceInfo, domain: &str) -> bool {
     let of_device = |c: &&crate::judge::facts::CaseFacts<'_>| {
         c.devices == std::slice::from_ref(&gpu.id) && crate::judge::facts::domain(c.benchmark) == domain
     };
-    let bands = facts.table.bands().of_gpu(gpu.spec.as_deref().unwrap_or_default());
+    let whole = if facts.slice(gpu).is_none() { gpu.spec.as_deref() } else { None };
+    let bands = facts.table.bands().of_gpu(whole.unwrap_or_default());
     let demands_band = facts.suite.demands.iter().any(|d| d.limit == LimitRule::Band);
     let guarantees = facts.offer.map_or(&[][..], |o| &o.guarantees);
     facts.cases.iter().filter(of_device).any(|case| {

@@ -149,3 +149,29 @@ fn a_gpu_that_is_asked_for_and_absent() {
     let a = judge(&record, &suite, None, table());
     assert_eq!((a.verdict, find(&a, "gpu").status), (Verdict::Inconclusive, Status::NotTested));
 }
+
+#[test]
+fn a_slice_is_not_the_whole_gpu_that_was_sold() {
+    let sliced = |name: &str| {
+        let mut record = node(1);
+        let device = &mut record.inventory.devices[0];
+        (device.name, device.memory, device.units) = (name.to_owned(), Bytes(42e9), Some(60));
+        record
+    };
+    let record = sliced("NVIDIA H100 80GB HBM3 MIG 3g.40gb");
+    let mut half = offer(1);
+    half.memory = None;
+    let a = judged(&record, Some(&half));
+    assert_eq!((a.verdict, find(&a, "whole/sim:0").status), (Verdict::NotAccepted, Status::Fail));
+    assert!(codes(&a).contains(&"GA-SLICE-01") && !codes(&a).contains(&"GA-UNIT-01"));
+    // Sold as that slice: no gate about wholeness, and its memory and units contradict nothing.
+    half.model = Some("NVIDIA H100 80GB HBM3 MIG 3g.40gb".to_owned());
+    let a = judged(&record, Some(&half));
+    assert!(a.requirements.iter().all(|r| !r.id.starts_with("whole/")), "{:?}", a.requirements);
+    assert!(codes(&a).contains(&"GA-SLICE-02"));
+    assert_eq!(find(&a, "model/sim:0").status, Status::Pass);
+    // Whole GPUs are no slices; bands of whole GPUs are not for slices.
+    assert!(!codes(&judged(&node(1), Some(&offer(1)))).iter().any(|c| c.starts_with("GA-SLICE")));
+    assert_eq!(judged(&record, None).verdict, Verdict::Inconclusive, "nothing to compare a slice with");
+    assert!(judged(&record, None).normal.is_empty() && !judged(&node(1), None).normal.is_empty());
+}
