@@ -233,6 +233,17 @@ pub enum OfferCommand {
         /// Instance type, e.g. aws/p5.48xlarge
         instance: String,
     },
+    /// Print the prices of an instance type as a catalogue in SkyPilot's shape (vms.csv) states them, for an offer file
+    Prices {
+        /// The catalogue
+        file: PathBuf,
+        /// Instance type in the provider's words, e.g. p5.48xlarge
+        #[arg(long)]
+        instance: String,
+        /// Region; needed where it is sold in several
+        #[arg(long)]
+        region: Option<String>,
+    },
     /// Check every claim against the vendor's figures: exit 0 all true, 1 any false, 3 any unknown or
     /// nothing to check
     Check {

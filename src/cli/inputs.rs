@@ -96,7 +96,7 @@ fn looks_like_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml") || Path::new(name).exists()
 }
 
-fn read_text(path: &Path, max: u64) -> Result<String, CliError> {
+pub fn read_text(path: &Path, max: u64) -> Result<String, CliError> {
     let file = std::fs::File::open(path).map_err(|e| CliError::read(path, &e))?;
     let mut bytes = Vec::new();
     file.take(max + 1).read_to_end(&mut bytes).map_err(|e| CliError::read(path, &e))?;

@@ -15,6 +15,7 @@ use crate::spec::{self, InstanceTable};
 pub fn offer(args: &OfferArgs) -> Result<Exit, CliError> {
     match &args.command {
         OfferCommand::New { instance } => output::stdout(&of_instance(instance)?).map(|()| Exit::Accepted),
+        OfferCommand::Prices { file, instance, region } => prices(file, instance, region.as_deref()),
         OfferCommand::Check { file, json, lang } => check(file, *json, *lang),
     }
 }
@@ -48,6 +49,25 @@ pub fn of_instance(text: &str) -> Result<String, CliError> {
         offer.push_str(&format!("memory = \"{} GB\"\n", size.value.value / 1e9));
     }
     Ok(offer)
+}
+
+/// Largest catalogue that is read: those of large clouds have some megabytes.
+const CATALOGUE_MAX: u64 = 64 << 20;
+
+/// `[[price]]` entries for an offer file.
+fn prices(file: &Path, instance: &str, region: Option<&str>) -> Result<Exit, CliError> {
+    let text = inputs::read_text(file, CATALOGUE_MAX)?;
+    let name = file.display().to_string();
+    let found = crate::offer::prices(&text, &name, instance, region)
+        .map_err(|e| CliError::usage(output::printable(&format!("{name}: {e}"))))?;
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let entry = |p: &crate::offer::Price| {
+        let words = [("market", &p.market), ("source", &p.source)];
+        let words = words.map(|(n, v)| v.as_deref().map_or_else(String::new, |v| format!("{n} = {}\n", quoted(v))));
+        format!("[[price]]\nper_hour = {:?}\ncurrency = {}\n{}\n", p.per_hour, quoted(&p.currency), words.concat())
+    };
+    output::stdout(&output::printable(&found.iter().map(entry).collect::<String>()))?;
+    Ok(Exit::Accepted)
 }
 
 fn check(file: &Path, json: bool, lang: Lang) -> Result<Exit, CliError> {

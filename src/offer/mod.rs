@@ -1,6 +1,7 @@
 //! What the provider sold: `offer.toml`. Here model, count, claims and guarantees; claims never
 //! set limits.
 
+mod catalogue;
 mod parse;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::collections::BTreeMap;
 use crate::record::Source;
 use crate::unit::{Bytes, Quantity};
 
+pub use catalogue::prices;
 pub use parse::parse;
 
 /// A parsed offer.
