@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Parts;
 use crate::record::{Better, DeviceId};
 use crate::unit::{Quantity, Unit};
 
@@ -229,6 +230,9 @@ pub struct Requirement {
     pub k: f64,
     /// Smallest relative shortfall that this measurement would have failed.
     pub detectable: Option<f64>,
+    /// Parts of an arithmetic shortfall, where it is one and they are observable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Parts>,
     /// The conclusion.
     pub status: Status,
     /// Why, for every status other than pass and fail.
@@ -236,6 +240,11 @@ pub struct Requirement {
 }
 
 impl Requirement {
+    /// Metric with the parameters and labels that tell it apart, e.g. `gemm.throughput n=8192 type=fp16`.
+    pub fn title(&self) -> String {
+        let labels: Vec<String> = self.labels.iter().map(|(n, v)| format!("{n}={v}")).collect();
+        format!("{} {}", self.metric, labels.join(" ")).trim().to_owned()
+    }
     /// How far the median is on the wrong side of the limit, relative; positive = short. `None` without limit or value.
     pub fn shortfall(&self) -> Option<f64> {
         let (limit, measured) = (self.limit.as_ref()?.value, self.measured?.median);

@@ -47,6 +47,7 @@ impl Draft {
                 shares: Vec::new(),
                 k: 0.0,
                 detectable: None,
+                parts: None,
                 status: Status::NotTested,
                 reason: None,
             },

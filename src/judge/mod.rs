@@ -14,6 +14,7 @@ mod facts;
 pub mod messages;
 pub mod money;
 pub mod normal;
+mod parts;
 pub mod quality;
 mod requirements;
 mod rollup;
@@ -33,6 +34,7 @@ pub use check::{CHECKS, Check};
 pub use codes::{CODES, topics};
 pub use draft::Draft;
 pub use facts::{CEILING_TOLERANCE, CLOCK_TOLERANCE, FOREIGN_SHARE, Facts};
+pub use parts::Parts;
 pub use rollup::verdict;
 pub use rule::{Against, Open, Value, decide};
 
@@ -55,6 +57,8 @@ pub fn judge(record: &Record, suite: &Suite, offer: Option<&Offer>, table: &Spec
     let (validity, validity_reasons) = validity::validity(&facts);
     let mut requirements: Vec<Requirement> = drafts.into_iter().map(|d| d.settle(k, validity)).collect();
     requirements.extend(rollup::coverage(&facts, &requirements));
+    let parts: Vec<_> = requirements.iter().map(|r| parts::parts(&facts, r)).collect();
+    requirements.iter_mut().zip(parts).for_each(|(r, p)| r.parts = p);
     let verdict = verdict(&requirements, validity, record.run.end);
     let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|c| (c.findings)(&facts, &requirements)).collect();
     rollup::order(&mut findings, &requirements);

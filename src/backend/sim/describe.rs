@@ -20,6 +20,13 @@ pub const FAULTS: &[(&str, &str, &str)] = &[
     ("half-memory", "", "half the memory is there"),
     ("fewer-units", "=count", "so many compute units are missing, one in sixteen"),
     ("half-link", "", "half the PCIe lanes"),
+    ("old-link", "", "the PCIe link trains one generation lower"),
+    ("peer-links", "=count", "so many links to other GPUs are down, 1"),
+    ("hw-slowdown", "=share", "a hardware brake holds the clock at this share, 0.5, from 10 s on"),
+    ("ecc-off", "", "error correction of the memory is switched off"),
+    ("ecc-errors", "=count", "so many uncorrected memory errors occur during the run, 1"),
+    ("remap-pending", "", "rows of memory wait to be remapped"),
+    ("slow-launch", "=microseconds", "each kernel costs so much more before it starts, 500"),
     ("wrong-gemm", "=type", "one element of each matrix product of this type is wrong"),
     ("nan", "=type", "one element of each floating-point matrix product (of this type) is NaN"),
     ("slow-gemm", "=type=factor", "matrix products of this type at this factor of their rate, 0.8"),
@@ -61,6 +68,20 @@ pub struct Faults {
     pub fewer_units: Option<u32>,
     /// Half the lanes.
     pub half_link: bool,
+    /// One PCIe generation lower.
+    pub old_link: bool,
+    /// Links to other GPUs that are down.
+    pub peer_links: Option<u32>,
+    /// Share of the clock that a hardware brake leaves.
+    pub hw_slowdown: Option<f64>,
+    /// Memory without error correction.
+    pub ecc_off: bool,
+    /// Uncorrected memory errors in the run.
+    pub ecc_errors: Option<u32>,
+    /// Rows of memory wait to be remapped.
+    pub remap_pending: bool,
+    /// Seconds each kernel costs more.
+    pub slow_launch: Option<f64>,
     /// Types whose products are wrong.
     pub wrong_gemm: Vec<DataType>,
     /// Types whose products hold a NaN.
@@ -193,6 +214,13 @@ fn set(unit: &mut Unit<'_>, name: &str, values: &[&str], table: &SpecTable) -> R
         "half-memory" => faults.half_memory = true,
         "fewer-units" => faults.fewer_units = Some(missing_units(unit.spec, value)?),
         "half-link" => faults.half_link = true,
+        "old-link" => faults.old_link = true,
+        "peer-links" => faults.peer_links = Some(count(value, 1)?),
+        "hw-slowdown" => faults.hw_slowdown = Some(share(value, 0.5, 0.05, 1.0)?),
+        "ecc-off" => faults.ecc_off = true,
+        "ecc-errors" => faults.ecc_errors = Some(count(value, 1)?),
+        "remap-pending" => faults.remap_pending = true,
+        "slow-launch" => faults.slow_launch = Some(f64::from(count(value, 500)?) * 1e-6),
         "wrong-gemm" => faults.wrong_gemm.push(data_type(value)?),
         "nan" => faults.nan.extend(float_types(value)?),
         "slow-gemm" => {
@@ -270,6 +298,13 @@ fn trigger(value: Option<&str>, default: Trigger) -> Result<Trigger, String> {
     }
     let launch = text.parse().map_err(|_| format!("\"{text}\" is none of: 200 (launches), 20s, fp16"))?;
     Ok(Trigger::Launch(launch))
+}
+
+/// A count from 1 to a million.
+fn count(value: Option<&str>, default: u32) -> Result<u32, String> {
+    let Some(text) = value else { return Ok(default) };
+    let n = text.parse().map_err(|_| format!("\"{text}\" is not a count"))?;
+    if (1..=1_000_000).contains(&n) { Ok(n) } else { Err(format!("{n} is not between 1 and 1000000")) }
 }
 
 fn missing_units(spec: &GpuSpec, value: Option<&str>) -> Result<u32, String> {

@@ -26,6 +26,8 @@ const SENSOR_NS: f64 = 200e6;
 const READINGS_KEPT: usize = 100_000;
 /// One in so many readings includes limits, links and memory in use.
 const RARE: u64 = 25;
+/// When the fault `ecc-errors` strikes, in nanoseconds.
+const ERRORS_AFTER_NS: f64 = 8e9;
 /// Memory the driver itself holds.
 const DRIVER_BYTES: f64 = 512.0 * 1024.0 * 1024.0;
 
@@ -149,7 +151,7 @@ impl SimDevice {
                 source: self.info.id.to_string(),
                 sensor: sensor.to_owned(),
                 unit,
-                counter: false,
+                counter: sensor == "ecc_uncorrected",
                 at: self.epoch + at as u64,
                 value,
             });
@@ -167,6 +169,14 @@ impl SimDevice {
                 add("link_generation", Unit::Count, generation as f64);
                 add("link_width", Unit::Count, f64::from(lanes));
             }
+            if let Some((up, all)) = self.model.peer_links {
+                add("peer_links", Unit::Count, f64::from(up));
+                add("peer_links_total", Unit::Count, f64::from(all));
+            }
+            add("ecc_enabled", Unit::Count, f64::from(u8::from(!self.faults.ecc_off)));
+            add("remap_pending", Unit::Count, f64::from(u8::from(self.faults.remap_pending)));
+            let errors = self.faults.ecc_errors.filter(|_| at > ERRORS_AFTER_NS).unwrap_or(0);
+            add("ecc_uncorrected", Unit::Count, f64::from(errors));
         }
     }
 

@@ -60,6 +60,13 @@ const IDLE_AGGRESSOR: f64 = 0.01;
 pub const THROTTLE_POWER: u32 = 0x4;
 /// Slowed down by temperature.
 pub const THROTTLE_THERMAL: u32 = 0x20;
+/// Slowed down by the hardware, which a power brake asked for.
+pub const THROTTLE_BRAKE: u32 = 0x8 | 0x80;
+/// When the fault `hw-slowdown` sets in, in seconds.
+const BRAKE_FROM: f64 = 10.0;
+/// Rate of one link to another GPU, both directions, before and from Blackwell on; the count follows from the figure.
+const PEER_LINK_RATE: f64 = 50e9;
+const PEER_LINK_RATE_BLACKWELL: f64 = 100e9;
 
 /// Share of the matrix units' rate that a vendor library reaches on large products, by architecture.
 fn matrix_efficiency(architecture: &str) -> f64 {
@@ -177,6 +184,8 @@ pub struct Model {
     /// PCIe generation and lanes in use; `None` on superchips.
     pub link: Option<(usize, u32)>,
     link_rate: f64,
+    /// Links to other GPUs: those that work and those the model has.
+    pub peer_links: Option<(u32, u32)>,
     /// Operations per unit and clock: matrix products by type, with their efficiency and whether matrix units do it.
     gemm: BTreeMap<DataType, (f64, f64, bool)>,
     /// Operations per unit and clock of the vector units.
@@ -200,7 +209,7 @@ impl Model {
         let link = spec.device_value("pcie_generation").zip(spec.device_value("pcie_lanes"));
         let link = link.map(|(generation, lanes)| {
             let lanes = if faults.half_link { lanes / 2.0 } else { lanes };
-            (generation as usize, lanes as u32)
+            (generation as usize - usize::from(faults.old_link && generation > 1.0), lanes as u32)
         });
         let link_raw = match link {
             Some((generation, lanes)) => PCIE_LANE.get(generation).copied().unwrap_or(PCIE_LANE[6]) * f64::from(lanes),
@@ -219,6 +228,7 @@ impl Model {
             dram_rate: dram_rate * faults.slow_memory.unwrap_or(1.0),
             link,
             link_rate: link_raw * LINK_EFFICIENCY,
+            peer_links: peer_links(spec, faults.peer_links.unwrap_or(0)),
             gemm: gemm_operations(spec),
             vector: vector_operations(spec),
             faults,
@@ -237,7 +247,7 @@ impl Model {
 
     /// What `work` costs.
     pub fn cost(&self, work: Work, at: &Circumstances) -> Cost {
-        let (clock, power, throttle) = self.clock(work, at.temperature);
+        let (clock, power, throttle) = self.clock(work, at);
         let per_clock = f64::from(self.units) * clock;
         let seconds = match work {
             Work::Gemm(data_type, [m, n, k]) => {
@@ -272,7 +282,11 @@ impl Model {
             Work::Gemm(..) | Work::Fma(..) | Work::Empty => self.noise(0, at.time) * self.hindrance(at),
             Work::Traffic(..) => self.noise(2, at.time) * self.hindrance(at),
         };
-        Cost { seconds: seconds / lasting + KERNEL_SECONDS, clock, power, throttle }
+        let before = match work {
+            Work::Link(..) | Work::Host(_) => 0.0,
+            _ => self.faults.slow_launch.unwrap_or(0.0),
+        };
+        Cost { seconds: seconds / lasting + KERNEL_SECONDS + before, clock, power, throttle }
     }
 
     fn traffic_seconds(&self, access: Access, bytes: f64, touched: f64, clock: f64, at: &Circumstances) -> f64 {
@@ -309,7 +323,7 @@ impl Model {
 
     /// Clock, power and throttle reasons under this work: power rises with the cube of the clock from the idle
     /// power, and matrix products at the matrix clock draw the default power.
-    fn clock(&self, work: Work, temperature: f64) -> (f64, f64, u32) {
+    fn clock(&self, work: Work, at: &Circumstances) -> (f64, f64, u32) {
         let idle = IDLE_POWER * self.tdp;
         let activity = match work {
             Work::Gemm(t, _) if self.gemm.get(&t).is_some_and(|(.., matrix)| *matrix) => 1.0,
@@ -321,10 +335,11 @@ impl Model {
         };
         let dynamic = (self.tdp - idle) * activity;
         let held = |limit: f64| (self.matrix_clock * ((limit - idle).max(0.0) / dynamic).cbrt()).min(self.boost);
-        let is_hot = self.faults.thermal.is_some() && temperature >= SLOWDOWN - 0.5;
+        let is_hot = self.faults.thermal.is_some() && at.temperature >= SLOWDOWN - 0.5;
         // The power at which cooling just holds the slowdown temperature.
         let thermal_limit = if is_hot { (SLOWDOWN - AMBIENT) / self.heating() } else { f64::INFINITY };
-        let clock = held(self.power_limit.min(thermal_limit));
+        let brake = self.faults.hw_slowdown.filter(|_| at.time >= BRAKE_FROM);
+        let clock = held(self.power_limit.min(thermal_limit)).min(self.boost * brake.unwrap_or(1.0));
         let power = idle + dynamic * (clock / self.matrix_clock).powi(3);
         let mut reasons = 0;
         // Also at the default limit, as drivers show it: what is the model's own limit is for others to know.
@@ -333,6 +348,9 @@ impl Model {
         }
         if is_hot && held(thermal_limit) < held(self.power_limit) * 0.999 {
             reasons |= THROTTLE_THERMAL;
+        }
+        if brake.is_some() {
+            reasons |= THROTTLE_BRAKE;
         }
         (clock, power, reasons)
     }
@@ -391,6 +409,13 @@ impl Model {
         let normal = (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos();
         1.0 + cv * normal.clamp(-3.0, 3.0)
     }
+}
+
+/// Links to other GPUs that work and that the model has, where its figures tell of any.
+fn peer_links(spec: &GpuSpec, down: u32) -> Option<(u32, u32)> {
+    let each = if spec.architecture.starts_with("Blackwell") { PEER_LINK_RATE_BLACKWELL } else { PEER_LINK_RATE };
+    let all = (spec.device_value("peer_bandwidth")? / each).round() as u32;
+    (all > 0).then(|| (all.saturating_sub(down), all))
 }
 
 /// Uniform in [0, 1), from seed and counter (SplitMix64).

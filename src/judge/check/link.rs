@@ -57,8 +57,14 @@ fn lanes(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<(f64, f64)> {
     Some((seen, facts.spec(gpu)?.device_value("pcie_lanes")?))
 }
 
-/// Two graded requirements, because the figures of links are rarely the vendor's own. Half the raw rate is what a link
-/// of half the width could carry: a healthy link must show more. And the lanes themselves, where a sensor shows them.
+/// PCIe generation under load and that of the model, as [`lanes`].
+fn generations(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<(f64, f64)> {
+    let seen = facts.values(&gpu.id.to_string(), "link_generation").into_iter().reduce(f64::max);
+    Some((seen.filter(|g| *g >= 1.0)?, facts.spec(gpu)?.device_value("pcie_generation")?))
+}
+
+/// Three graded requirements, because the figures of links are rarely the vendor's own. Half the raw rate is what a link
+/// of half the width could carry: a healthy link must show more. And the lanes and the generation themselves, where sensors show them.
 fn requirements(facts: &Facts<'_>) -> Vec<Draft> {
     let by_rate = |gpu: &DeviceInfo| {
         let half = raw_rate(facts, gpu)? / 2.0;
@@ -69,24 +75,27 @@ fn requirements(facts: &Facts<'_>) -> Vec<Draft> {
         draft.requirement.id = format!("link-width/{}", gpu.id);
         Some(draft)
     };
-    let by_sensor = |gpu: &DeviceInfo| {
-        let (seen, expected) = lanes(facts, gpu)?;
-        let id = format!("link-lanes/{}", gpu.id);
-        let mut draft = Draft::fact(id, "link", "link_width", std::slice::from_ref(&gpu.id), Class::Graded);
-        draft.requirement.limit = limit(expected, BasisKind::Identity, format!("lanes of {}", gpu.spec.as_deref()?));
-        Some(match seen >= expected {
-            true => draft.with(Status::Pass, None),
-            false => draft.with(Status::Fail, None),
-        })
+    let by_sensor = |gpu: &DeviceInfo, about: &str, metric: &str, (seen, expected): (f64, f64)| {
+        let id = format!("link-{about}/{}", gpu.id);
+        let mut draft = Draft::fact(id, "link", metric, std::slice::from_ref(&gpu.id), Class::Graded);
+        draft.requirement.limit = limit(expected, BasisKind::Identity, format!("{about} of {}", gpu.spec.as_deref()?));
+        Some(draft.with(if seen >= expected { Status::Pass } else { Status::Fail }, None))
     };
-    facts.gpus().flat_map(|gpu| by_sensor(gpu).into_iter().chain(by_rate(gpu))).collect()
+    let of_gpu = |gpu: &DeviceInfo| {
+        let lanes = lanes(facts, gpu).and_then(|l| by_sensor(gpu, "lanes", "link_width", l));
+        let generation = generations(facts, gpu).and_then(|g| by_sensor(gpu, "generation", "link_generation", g));
+        [lanes, generation, by_rate(gpu)].into_iter().flatten().collect::<Vec<_>>()
+    };
+    facts.gpus().flat_map(of_gpu).collect()
 }
 
 fn findings(facts: &Facts<'_>, requirements: &[Requirement]) -> Vec<Finding> {
-    facts
-        .gpus()
-        .filter_map(|gpu| fewer_lanes(facts, requirements, gpu).or_else(|| slow(facts, requirements, gpu)))
-        .collect()
+    let of_gpu = |gpu: &DeviceInfo| {
+        let seen = [fewer_lanes(facts, requirements, gpu), lower_generation(facts, requirements, gpu)];
+        let seen: Vec<Finding> = seen.into_iter().flatten().collect();
+        if seen.is_empty() { slow(facts, requirements, gpu).into_iter().collect() } else { seen }
+    };
+    facts.gpus().flat_map(of_gpu).collect()
 }
 
 /// The sensor shows fewer lanes than the model has.
@@ -97,6 +106,21 @@ fn fewer_lanes(facts: &Facts<'_>, requirements: &[Requirement], gpu: &DeviceInfo
         .arg("expected", expected as u64)
         .see_sensor(facts, &gpu.id.to_string(), "link_width")
         .effect(1.0 - seen / expected)
+        .rule_out(facts, &gpu.id)
+        .explains(requirements, |r| r.domain == "link" && r.devices.contains(&gpu.id));
+    if let Some((case, _)) = fastest(facts, &gpu.id) {
+        f = f.see_case(case);
+    }
+    Some(f)
+}
+
+/// The sensor shows a lower PCIe generation than the model has, also under load.
+fn lower_generation(facts: &Facts<'_>, requirements: &[Requirement], gpu: &DeviceInfo) -> Option<Finding> {
+    let (seen, expected) = generations(facts, gpu).filter(|(seen, expected)| seen < expected)?;
+    let mut f = finding("GA-LINK-02", "lower_generation", std::slice::from_ref(&gpu.id), FixBy::Provider)
+        .arg("generation", seen as u64)
+        .arg("expected", expected as u64)
+        .see_sensor(facts, &gpu.id.to_string(), "link_generation")
         .rule_out(facts, &gpu.id)
         .explains(requirements, |r| r.domain == "link" && r.devices.contains(&gpu.id));
     if let Some((case, _)) = fastest(facts, &gpu.id) {

@@ -2,12 +2,17 @@
 //! One file each; [`CHECKS`] is the registry, in the order of the report.
 
 mod clock;
+mod efficiency;
 mod engine;
 mod failure;
+mod host;
 mod identity;
 mod link;
 mod load;
+mod memory_health;
+mod memory_rate;
 mod mixed;
+mod peer_link;
 mod peers;
 mod plausible;
 mod reference;
@@ -17,6 +22,8 @@ mod steady;
 mod telemetry;
 mod throttle;
 mod untested;
+
+pub use throttle::share as clock_share;
 
 use super::draft::Draft;
 use super::facts::{CaseFacts, Facts};
@@ -43,9 +50,14 @@ pub const CHECKS: &[Check] = &[
     result::CHECK,
     failure::CHECK,
     throttle::CHECK,
+    efficiency::CHECK,
+    memory_rate::CHECK,
+    memory_health::CHECK,
     link::CHECK,
+    peer_link::CHECK,
     peers::CHECK,
     load::CHECK,
+    host::CHECK,
     steady::CHECK,
     clock::CHECK,
     plausible::CHECK,
@@ -140,6 +152,11 @@ fn ruled_out(facts: &Facts<'_>, device: &DeviceId) -> Vec<Message> {
     if let Some(clock) = throttle::clocks(facts, device).filter(|c| c.held >= throttle::HELD * c.highest) {
         let ratio = super::Argument::Ratio(clock.held / clock.highest);
         out.push(Message::new("finding.ruled_out.clock_held").with("share", ratio));
+    }
+    let info = facts.device(device);
+    let has_all = info.and_then(|d| d.units.zip(facts.spec(d)?.device_units())).filter(|(has, model)| has >= model);
+    if let Some((units, _)) = has_all {
+        out.push(Message::new("finding.ruled_out.units").with("units", u64::from(units)));
     }
     out
 }

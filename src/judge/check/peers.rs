@@ -49,7 +49,7 @@ fn behind(facts: &Facts<'_>, requirements: &[Requirement]) -> Vec<Finding> {
         let center = stats::median(&peers);
         let effect = (measured.median / center - 1.0).abs();
         let mut f = finding(code, topic, &r.devices, FixBy::Provider)
-            .arg("metric", name(r))
+            .arg("metric", r.title())
             .arg("measured", Quantity { value: measured.median, unit: r.unit })
             .arg("limit", Quantity { value: limit.value, unit: r.unit })
             .arg("peers", peers.len() as u64)
@@ -63,11 +63,6 @@ fn behind(facts: &Facts<'_>, requirements: &[Requirement]) -> Vec<Finding> {
         Some(f)
     };
     worst.into_iter().filter_map(explain).collect()
-}
-
-fn name(r: &Requirement) -> String {
-    let labels: Vec<String> = r.labels.iter().map(|(n, v)| format!("{n}={v}")).collect();
-    format!("{} {}", r.metric, labels.join(" ")).trim().to_owned()
 }
 
 /// Two identical devices that differ by more than both uncertainties: no culprit can be named. One finding per

@@ -24,11 +24,15 @@ const BELOW_LIMIT: f64 = 0.95;
 /// Die temperature from which data-centre and consumer GPUs slow down (83 to 90 °C by model), in °C.
 const HOT: f64 = 83.0;
 
-/// Bits of the sensor `throttle`, as NVML's clocks event reasons: software power cap and hardware power brake.
-const POWER_BITS: u64 = 0x04 | 0x80;
+/// Bits of the sensor `throttle`, as NVML's clocks event reasons: software power cap.
+const POWER_BITS: u64 = 0x04;
 
 /// As [`POWER_BITS`]: software and hardware thermal slowdown.
 const THERMAL_BITS: u64 = 0x20 | 0x40;
+
+/// As [`POWER_BITS`]: hardware slowdown (halves the clock or worse) and its external power brake. A sound machine shows
+/// neither under load.
+const BRAKE_BITS: u64 = 0x08 | 0x80;
 
 /// Clocks of a device under compute load, in Hz.
 #[derive(Debug, Clone, Copy)]
@@ -54,53 +58,103 @@ pub fn clocks(facts: &Facts<'_>, device: &DeviceId) -> Option<Clocks> {
     (clocks.held > 0.0 && clocks.highest.is_finite()).then_some(clocks)
 }
 
+/// What sensor and state say about the reason of a low clock.
+struct Reasons {
+    power: bool,
+    heat: bool,
+    /// Share of the readings with a hardware slowdown; single readings are transitions.
+    brake: f64,
+}
+
 /// Bits the sensor showed at any time, and what the state says in words.
-fn reasons(facts: &Facts<'_>, source: &str) -> (bool, bool) {
-    let bits = facts.values(source, "throttle").iter().fold(0u64, |all, v| all | *v as u64);
+fn reasons(facts: &Facts<'_>, source: &str) -> Reasons {
+    let readings = facts.values(source, "throttle");
+    let shows = |bits: u64| readings.iter().filter(|v| **v as u64 & bits != 0).count();
     let words = facts.state(source, "throttle").unwrap_or_default();
-    (bits & POWER_BITS != 0 || words.contains("power"), bits & THERMAL_BITS != 0 || words.contains("therm"))
+    let braked = Some(shows(BRAKE_BITS)).filter(|n| *n > 1).unwrap_or(0);
+    Reasons {
+        power: shows(POWER_BITS) > 0 || words.contains("power"),
+        heat: shows(THERMAL_BITS) > 0 || words.contains("therm"),
+        brake: braked as f64 / readings.len().max(1) as f64,
+    }
+}
+
+/// Share of its highest clock that a device held, where a finding says that it is not the clock that was sold; 1 where
+/// it held what its own power limit allows; `None` where the clock is not observable.
+pub fn share(facts: &Facts<'_>, device: &DeviceId) -> Option<f64> {
+    let clocks = clocks(facts, device)?;
+    Some(cause(facts, device).map_or(1.0, |_| clocks.held / clocks.highest))
 }
 
 fn findings(facts: &Facts<'_>, requirements: &[Requirement]) -> Vec<Finding> {
     facts.gpus().filter_map(|gpu| of_device(facts, requirements, &gpu.id)).collect()
 }
 
-fn of_device(facts: &Facts<'_>, requirements: &[Requirement], device: &DeviceId) -> Option<Finding> {
+/// Code and topic of what holds the clock down, if something does.
+fn cause(facts: &Facts<'_>, device: &DeviceId) -> Option<(&'static str, &'static str)> {
     let clocks = clocks(facts, device)?;
     let source = device.to_string();
-    let hottest = facts.values(&source, "temperature").into_iter().reduce(f64::max);
-    let (by_power, by_heat) = reasons(facts, &source);
-    let slowing = slows_down(facts, device);
-    if clocks.held >= HELD * clocks.highest && !(by_heat && slowing) {
+    let reasons = reasons(facts, &source);
+    let is_held = clocks.held >= HELD * clocks.highest;
+    if is_held && !(reasons.heat && slows_down(facts, device)) && reasons.brake == 0.0 {
         return None;
     }
-    let power = stats::quantile(&facts.values(&source, "power"), 0.95);
-    let default_limit = facts.device(device).and_then(|d| facts.spec(d)).and_then(|s| s.device_value("tdp"));
-    let set_limit = stats::median(&facts.values(&source, "power_limit"));
-    // The limit that is set, where it can be read; else what was drawn shows it.
-    let reached = if set_limit.is_finite() { set_limit } else { power };
-    let is_below_limit = default_limit.map(|tdp| reached < BELOW_LIMIT * tdp);
-    let is_at_limit = default_limit.is_some_and(|tdp| power >= BELOW_LIMIT * tdp);
-    let is_hot = hottest.is_some_and(|t| t >= HOT);
-    let topic = match () {
-        () if by_heat || (is_hot && !by_power) => ("GA-THERM-01", "thermal"),
+    let is_hot = hottest(facts, &source).is_some_and(|t| t >= HOT);
+    let limit = default_limit(facts, device);
+    let is_below_limit = limit.map(|tdp| reached(facts, &source) < BELOW_LIMIT * tdp);
+    let is_at_limit = limit.is_some_and(|tdp| drawn(facts, &source) >= BELOW_LIMIT * tdp);
+    match () {
+        () if reasons.heat || (is_hot && !reasons.power && reasons.brake == 0.0) => Some(("GA-THERM-01", "thermal")),
+        () if reasons.brake > 0.0 => Some(("GA-BRAKE-01", "hardware_slowdown")),
         // At its model's own limit a device is as fast as it was sold.
-        () if is_below_limit == Some(false) && (by_power || is_at_limit) => return None,
-        () if is_below_limit == Some(true) || by_power => ("GA-POWER-01", "power_cap"),
-        () => ("GA-CLOCK-01", "low_clock"),
-    };
+        () if is_below_limit == Some(false) && (reasons.power || is_at_limit) => None,
+        () if is_below_limit == Some(true) || reasons.power => Some(("GA-POWER-01", "power_cap")),
+        () => Some(("GA-CLOCK-01", "low_clock")),
+    }
+}
+
+/// Highest temperature.
+fn hottest(facts: &Facts<'_>, source: &str) -> Option<f64> {
+    facts.values(source, "temperature").into_iter().reduce(f64::max)
+}
+
+/// Power under load.
+fn drawn(facts: &Facts<'_>, source: &str) -> f64 {
+    stats::quantile(&facts.values(source, "power"), 0.95)
+}
+
+/// The power limit that is set, where it can be read; else what was drawn shows it.
+fn reached(facts: &Facts<'_>, source: &str) -> f64 {
+    let set = stats::median(&facts.values(source, "power_limit"));
+    if set.is_finite() { set } else { drawn(facts, source) }
+}
+
+/// The model's default power limit.
+fn default_limit(facts: &Facts<'_>, device: &DeviceId) -> Option<f64> {
+    facts.device(device).and_then(|d| facts.spec(d)).and_then(|s| s.device_value("tdp"))
+}
+
+fn of_device(facts: &Facts<'_>, requirements: &[Requirement], device: &DeviceId) -> Option<Finding> {
+    let (code, topic) = cause(facts, device)?;
+    let clocks = clocks(facts, device)?;
+    let source = device.to_string();
     let number = |value: f64, unit| Quantity { value, unit };
-    let mut f = finding(topic.0, topic.1, std::slice::from_ref(device), FixBy::Provider)
+    let mut f = finding(code, topic, std::slice::from_ref(device), FixBy::Provider)
         .arg("held", number(clocks.held, Unit::Hertz))
         .arg("highest", number(clocks.highest, Unit::Hertz))
         .arg("share", Argument::Ratio(clocks.held / clocks.highest));
-    if topic.1 == "power_cap" {
-        f = f.arg("power", watts(reached)).arg("limit", watts(default_limit.unwrap_or(f64::NAN)));
-    }
-    if topic.1 == "thermal" {
-        f = f.arg("temperature", hottest.map_or(Argument::Text("–".to_owned()), |t| number(t, Unit::Celsius).into()));
-    }
-    f = f.effect(1.0 - clocks.held / clocks.highest).rule_out(facts, device);
+    f = match topic {
+        "power_cap" => f
+            .arg("power", watts(reached(facts, &source)))
+            .arg("limit", watts(default_limit(facts, device).unwrap_or(f64::NAN))),
+        "thermal" => {
+            let hottest = hottest(facts, &source);
+            f.arg("temperature", hottest.map_or(Argument::Text("–".to_owned()), |t| number(t, Unit::Celsius).into()))
+        }
+        "hardware_slowdown" => f.arg("readings", Argument::Ratio(reasons(facts, &source).brake)),
+        _ => f,
+    };
+    f = f.effect((1.0 - clocks.held / clocks.highest).max(0.0)).rule_out(facts, device);
     for sensor in ["clock", "power", "power_limit", "temperature", "throttle"] {
         f = f.see_sensor(facts, &source, sensor);
     }

@@ -40,6 +40,7 @@ struct RowView {
     measured: String,
     shares: Vec<String>,
     short: Option<String>,
+    parts: Option<String>,
     reason: Option<String>,
 }
 
@@ -131,6 +132,7 @@ fn row(page: &Page, group: &Group) -> RowView {
         measured: if one_case { measured(r, &prefix) } else { "–".to_owned() },
         shares: shares.map(share).collect(),
         short: short(page, r),
+        parts: parts(page, r),
         reason: r.reason.as_ref().map(|m| page.message(m)),
     }
 }
@@ -158,4 +160,11 @@ fn measured(r: &Requirement, prefix: &Prefix) -> String {
 pub fn short(page: &Page, r: &Requirement) -> Option<String> {
     let short = r.shortfall().filter(|s| *s > 0.0)?;
     Some(page.fill("requirements.short", &[("ratio", &percent(short))]))
+}
+
+/// `= 100 % of the units × 72.0 % of the clock × 103 % per unit and clock`, where a shortfall can be taken apart.
+fn parts(page: &Page, r: &Requirement) -> Option<String> {
+    let parts = r.parts?;
+    let [units, clock, per_clock] = [parts.units, parts.clock, parts.per_clock].map(percent);
+    Some(page.fill("requirements.parts", &[("units", &units), ("clock", &clock), ("per_clock", &per_clock)]))
 }

@@ -264,6 +264,7 @@ impl Draft {
             unit: fresh.unit,
             better: fresh.better,
             limit: None,
+            parts: None,
             measured: Some(Estimate {
                 median,
                 uncertainty: median * 0.0041,
