@@ -73,7 +73,8 @@ pub struct RunArgs {
     /// Time allowed for the whole run, e.g. 90s [default: the suite's]
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub budget: Option<Seconds>,
-    /// Measure simulated devices, e.g. 8xh100-sxm5-80gb:power-cap. Everything is then marked SIMULATED
+    /// Measure simulated devices, e.g. 8xh100-sxm5-80gb:power-cap, in a simulated machine with e.g.
+    /// +host:cpus=192,ram=2TiB,nvme=30.72TB behind it. Everything is then marked SIMULATED
     #[arg(long, value_name = "DEVICES")]
     pub simulate: Option<String>,
     /// Folder whose file system is measured
