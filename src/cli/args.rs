@@ -335,6 +335,8 @@ pub enum SchemaOf {
     Record,
     /// assessment.json
     Assessment,
+    /// offer.toml
+    Offer,
 }
 
 /// Options of `doctor`.
