@@ -229,7 +229,8 @@ pub struct OfferArgs {
 /// Subcommands of `offer`.
 #[derive(Debug, Subcommand)]
 pub enum OfferCommand {
-    /// Print the offer that an instance type stands for, to be completed with price, claims and guarantees
+    /// Print the offer that an instance type stands for (GPUs, links, CPUs, memory, disks, network), to be completed with
+    /// price, claims and guarantees
     New {
         /// Instance type, e.g. aws/p5.48xlarge
         instance: String,
@@ -245,8 +246,8 @@ pub enum OfferCommand {
         #[arg(long)]
         region: Option<String>,
     },
-    /// Check every claim against the vendor's figures: exit 0 all true, 1 any false, 3 any unknown or
-    /// nothing to check
+    /// Check every claim against the vendor's figures, and what the offer states against its own claims and the instance
+    /// type that it names: exit 0 all true, 1 any false, 3 any unknown or nothing to check, 2 not readable
     Check {
         /// offer.toml
         file: PathBuf,

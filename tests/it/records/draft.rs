@@ -119,6 +119,7 @@ pub fn draft(id: &str, devices: Vec<DeviceInfo>, simulated: bool) -> Draft {
         notices: Vec::new(),
     };
     let assessment = Assessment {
+        proposed_instance: None,
         format: ASSESSMENT_FORMAT,
         record: id.to_owned(),
         judged_by: "gpu-assay 0.1.0".to_owned(),
