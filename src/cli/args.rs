@@ -73,7 +73,8 @@ pub struct RunArgs {
     /// Time allowed for the whole run, e.g. 90s [default: the suite's]
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub budget: Option<Seconds>,
-    /// Measure simulated devices, e.g. 8xh100-sxm5-80gb:power-cap. Everything is then marked SIMULATED
+    /// Measure simulated devices, e.g. 8xh100-sxm5-80gb:power-cap, in a simulated machine with e.g.
+    /// +host:cpus=192,ram=2TiB,nvme=30.72TB behind it. Everything is then marked SIMULATED
     #[arg(long, value_name = "DEVICES")]
     pub simulate: Option<String>,
     /// Folder whose file system is measured
@@ -228,7 +229,8 @@ pub struct OfferArgs {
 /// Subcommands of `offer`.
 #[derive(Debug, Subcommand)]
 pub enum OfferCommand {
-    /// Print the offer that an instance type stands for, to be completed with price, claims and guarantees
+    /// Print the offer that an instance type stands for (GPUs, links, CPUs, memory, disks, network), to be completed with
+    /// price, claims and guarantees
     New {
         /// Instance type, e.g. aws/p5.48xlarge
         instance: String,
@@ -244,8 +246,8 @@ pub enum OfferCommand {
         #[arg(long)]
         region: Option<String>,
     },
-    /// Check every claim against the vendor's figures: exit 0 all true, 1 any false, 3 any unknown or
-    /// nothing to check
+    /// Check every claim against the vendor's figures, and what the offer states against its own claims and the instance
+    /// type that it names: exit 0 all true, 1 any false, 3 any unknown or nothing to check, 2 not readable
     Check {
         /// offer.toml
         file: PathBuf,
@@ -334,6 +336,8 @@ pub enum SchemaOf {
     Record,
     /// assessment.json
     Assessment,
+    /// offer.toml
+    Offer,
 }
 
 /// Options of `doctor`.

@@ -7,9 +7,9 @@ use super::error::CliError;
 use super::{inputs, output};
 use crate::exit::Exit;
 use crate::judge::claim::{self, CheckedClaim, Class};
-use crate::offer::Offer;
+use crate::offer::{Link, Offer};
 use crate::report::{Catalogue, Lang};
-use crate::spec::{self, InstanceTable};
+use crate::spec::{self, Instance, InstanceField, InstanceTable, Resolution};
 
 /// Runs `offer`.
 pub fn offer(args: &OfferArgs) -> Result<Exit, CliError> {
@@ -20,7 +20,8 @@ pub fn offer(args: &OfferArgs) -> Result<Exit, CliError> {
     }
 }
 
-/// The offer file that an instance type of the table stands for: provider, model, count, memory of the model.
+/// The offer file that an instance type of the table stands for: provider, GPUs and their link, CPUs, memory, disks and
+/// network. What the table is not sure of is a comment: no machine is held against it.
 pub fn of_instance(text: &str) -> Result<String, CliError> {
     let table = InstanceTable::embedded();
     let Some(instance) = table.get(text) else {
@@ -48,7 +49,48 @@ pub fn of_instance(text: &str) -> Result<String, CliError> {
     if let Some(size) = gpu.figure("memory_size") {
         offer.push_str(&format!("memory = \"{} GB\"\n", size.value.value / 1e9));
     }
+    let link = instance.interconnect.as_deref().and_then(Link::of_interconnect);
+    offer.push_str(&stated(instance, InstanceField::Link, link.map(|l| format!("link = \"{}\"", l.word()))));
+    offer.push_str(&around(instance));
     Ok(offer)
+}
+
+/// One line of an offer file; a comment where the table is not sure of it.
+fn stated(instance: &Instance, field: InstanceField, line: Option<String>) -> String {
+    match line {
+        Some(line) if instance.is_uncertain(field) => format!("# not certain: {line}\n"),
+        Some(line) => format!("{line}\n"),
+        None => String::new(),
+    }
+}
+
+/// The tables about the machine around the GPUs.
+fn around(instance: &Instance) -> String {
+    let line = |field, text: Option<String>| stated(instance, field, text);
+    let container = instance.virtualization.as_deref() == Some("container");
+    let host = [
+        line(InstanceField::Vcpus, instance.vcpus.map(|n| format!("vcpus = {n}"))),
+        line(InstanceField::Ram, instance.ram_gib.map(|n| format!("ram = \"{n} GiB\""))),
+        if container { "container = true\n".to_owned() } else { String::new() },
+    ];
+    let storage = instance.nvme_gb.filter(|n| *n > 0.0).map(|n| format!("size = \"{n} GB\"\nkind = \"nvme\""));
+    let network = instance.network_gbps.map(|n| format!("rate = \"{n} Gbps\""));
+    let mut text = String::new();
+    if host.iter().any(|l| !l.is_empty()) {
+        text.push_str(&format!("\n[host]\n{}", host.concat()));
+    }
+    // A table that must have a key is left out as a whole.
+    for (field, name, lines) in
+        [(InstanceField::Storage, "storage", storage), (InstanceField::Network, "network", network)]
+    {
+        let Some(lines) = lines else { continue };
+        let mark = if instance.is_uncertain(field) { "# " } else { "" };
+        text.push('\n');
+        for line in std::iter::once(format!("[{name}]").as_str()).chain(lines.lines()) {
+            text.push_str(&format!("{mark}{line}\n"));
+        }
+    }
+    text
 }
 
 /// Largest catalogue that is read: those of large clouds have some megabytes.
@@ -72,7 +114,7 @@ fn prices(file: &Path, instance: &str, region: Option<&str>) -> Result<Exit, Cli
 
 fn check(file: &Path, json: bool, lang: Lang) -> Result<Exit, CliError> {
     let offer = inputs::offer(file)?;
-    let claims = claim::check(&offer, spec::table());
+    let claims = claim::check_all(&offer, spec::table(), InstanceTable::embedded());
     let model = model(&offer);
     if json {
         let fits: Vec<&str> = model.iter().map(|g| g.id.as_str()).collect();
@@ -100,13 +142,17 @@ fn text(file: &Path, offer: &Offer, claims: &[CheckedClaim], lang: Lang) -> Stri
     let mut text = String::new();
     if let Some(wanted) = &offer.model {
         let fits: Vec<&str> = model(offer).iter().map(|g| g.id.as_str()).collect();
-        let fits = if fits.is_empty() { "–".to_owned() } else { fits.join(", ") };
+        let fits = match spec::table().resolve(wanted) {
+            Resolution::Unknown { nearest } if !nearest.is_empty() => format!("– ({}?)", nearest.join(", ")),
+            Resolution::Unknown { .. } => "–".to_owned(),
+            _ => fits.join(", "),
+        };
         text.push_str(&format!("{wanted}: {fits}\n"));
     }
     for claim in claims {
         let class = words.text(&format!("claim.class.{}", claim.class.name()));
-        let line = if claim.line == 0 { "[gpu]".to_owned() } else { claim.line.to_string() };
-        text.push_str(&format!("{}:{line}  {}\n  {class}\n", file.display(), claim.text));
+        let line = if claim.line == 0 { String::new() } else { format!(":{}", claim.line) };
+        text.push_str(&format!("{}{line}  {}\n  {class}\n", file.display(), claim.text));
         for statement in &claim.statements {
             text.push_str(&format!("  {}\n", words.message(&statement.message)));
         }

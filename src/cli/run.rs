@@ -14,7 +14,9 @@ use crate::judge::Assessment;
 use crate::measure::{self, Children, MeasureError};
 use crate::offer::Offer;
 use crate::plan::{self, PlanOptions};
-use crate::record::{BackendId, DeviceKind, FORMAT, Inventory, Ledger, Plan, Record, Run, RunEnd, Telemetry, Tool};
+use crate::record::{
+    BackendId, DeviceKind, FORMAT, HOST_SIMULATED, Inventory, Ledger, Plan, Record, Run, RunEnd, Telemetry, Tool,
+};
 use crate::suite::Suite;
 use crate::unit::Seconds;
 use crate::{benchmark, spec};
@@ -156,7 +158,8 @@ fn skeleton(
     inventory: Inventory,
     plan: Plan,
 ) -> Record {
-    let simulated = inventory.selected.iter().filter_map(|id| inventory.device(id)).any(|d| d.simulated);
+    let simulated = inventory.selected.iter().filter_map(|id| inventory.device(id)).any(|d| d.simulated)
+        || inventory.host.attributes.contains_key(HOST_SIMULATED);
     Record {
         format: FORMAT,
         id,

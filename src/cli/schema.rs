@@ -12,6 +12,7 @@ pub fn schema(args: &SchemaArgs) -> Result<Exit, CliError> {
     let schema = match args.what {
         SchemaOf::Record => schemars::schema_for!(Record),
         SchemaOf::Assessment => schemars::schema_for!(Assessment),
+        SchemaOf::Offer => crate::offer::schema(),
     };
     output::stdout_json(&schema).map(|()| Exit::Accepted)
 }

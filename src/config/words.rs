@@ -34,10 +34,12 @@ impl Document<'_> {
         })
     }
 
-    /// Conditions of a demand or guarantee: parameters of the benchmark with their words, or series labels.
-    pub fn conditions(
+    /// Conditions of a demand or guarantee: parameters of the benchmark with their words, or series labels. `others` are
+    /// names that the caller has read already; they are only suggested.
+    pub fn conditions<'f>(
         &self,
-        file: &BTreeMap<Spanned<String>, Spanned<String>>,
+        file: impl IntoIterator<Item = (&'f Spanned<String>, &'f Spanned<String>)>,
+        others: &[&str],
         entry: &VocabularyEntry,
     ) -> Result<BTreeMap<String, String>, ParseError> {
         let mut conditions = BTreeMap::new();
@@ -50,6 +52,7 @@ impl Document<'_> {
                 None if !LABELS.contains(&name.get_ref().as_str()) => {
                     let kind = format!("parameter or label of {}", entry.id);
                     let known = entry.params.iter().map(|(known, _)| known.as_str()).chain(LABELS);
+                    let known = known.chain(others.iter().copied());
                     return Err(self.unknown(name.span(), &kind, name.get_ref(), known));
                 }
                 Some((_, words)) if words.is_empty() => {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{pci, platform, read};
+use super::{disk, pci, platform, read, storage};
 use crate::backend::host::facts;
-use crate::record::Host;
+use crate::record::{DeviceInfo, Disk, DiskKind, HOST_SIMULATED, Host, NVSWITCHES, Observed};
 use crate::unit::Bytes;
 
 /// What `/proc`, `/sys` and `/etc` under `root` say.
@@ -31,8 +31,37 @@ pub fn host(root: &Path) -> Host {
         container: platform::container(root),
         cloud: platform::cloud(root),
         pci_gpus: pci::gpus(root),
+        disks: disk::disks(root),
         numa: numa(root),
         attributes: attributes(root, &allowed),
+    }
+}
+
+/// Puts what a simulated device says of the machine around it in place of this machine's; marked, so that nobody takes
+/// the one for the other.
+pub fn simulate(host: &mut Host, device: &DeviceInfo) {
+    let said = |name: &str| device.attributes.get(name).and_then(|text| text.parse::<f64>().ok());
+    let mut simulated = Vec::new();
+    if let Some(cpus) = said("host_cpus") {
+        (host.cpus_total, host.cpus_usable) = (cpus as u32, cpus);
+        simulated.push("cpus");
+    }
+    if let Some(bytes) = said("host_ram") {
+        (host.memory_total, host.memory_usable) = (Bytes(bytes), Bytes(bytes));
+        simulated.push("ram");
+    }
+    if let Some(bytes) = said("host_nvme") {
+        let disk = Disk { name: "simulated".to_owned(), size: Bytes(bytes), kind: DiskKind::Nvme, model: None };
+        host.disks = Observed::Value(vec![disk]);
+        simulated.push("nvme");
+    }
+    if !simulated.is_empty() {
+        // Limits of this machine are not those of the simulated one.
+        host.container = None;
+        for limit in ["cpu_affinity", "cpu_quota", "memory_limit", "network_file_systems", NVSWITCHES] {
+            host.attributes.remove(limit);
+        }
+        host.attributes.insert(HOST_SIMULATED.to_owned(), simulated.join(" "));
     }
 }
 
@@ -101,6 +130,8 @@ fn attributes(root: &Path, allowed: &[usize]) -> BTreeMap<String, String> {
         ("memory_limit", memory),
         ("nvidia_kernel_driver", first_line("proc/driver/nvidia/version")),
         ("amdgpu_kernel_driver", read(root, "sys/module/amdgpu/version")),
+        ("network_file_systems", storage::network_file_systems(root)),
+        (NVSWITCHES, pci::nvswitches(root).map(|n| n.to_string())),
         ("cpu_governor", read(root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
     ];
     all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()

@@ -4,6 +4,7 @@
 //! [`discover`] opens vendor libraries and runs in a child process. [`select`] is pure.
 
 mod agree;
+mod disk;
 mod host;
 mod pci;
 mod platform;
@@ -41,7 +42,7 @@ impl Default for Options {
 /// What is on this machine. Nothing is selected yet. An absent library, an unreadable file or a folder that
 /// cannot be used is a value in the result, never an error.
 pub fn discover(backends: &[Box<dyn Backend>], options: &Options) -> Inventory {
-    let host = host::host(&options.root);
+    let mut host = host::host(&options.root);
     let mut reports = Vec::new();
     let mut devices = Vec::new();
     for backend in backends {
@@ -50,6 +51,9 @@ pub fn discover(backends: &[Box<dyn Backend>], options: &Options) -> Inventory {
         devices.extend(probe.devices);
     }
     devices.sort_by(|a, b| a.id.cmp(&b.id));
+    if let Some(simulated) = devices.iter().find(|d| d.simulated) {
+        host::simulate(&mut host, simulated);
+    }
     for device in devices.iter_mut().filter(|d| !d.simulated) {
         pci::complete(device, &options.root);
     }

@@ -5,13 +5,15 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::read;
-use crate::record::{DeviceInfo, Observed, PciIdentity};
+use crate::record::{DeviceInfo, Observed, PEER_LINK, PciIdentity};
 
 const NVIDIA: u16 = 0x10de;
 const AMD: u16 = 0x1002;
 const INTEL: u16 = 0x8086;
 /// Base class of display controllers.
 const DISPLAY: u32 = 0x03;
+/// Class of bridges of no other kind, which NVSwitches carry.
+const OTHER_BRIDGE: u32 = 0x0680;
 /// Base class of processing accelerators, which some compute-only GPUs carry.
 const ACCELERATOR: u32 = 0x12;
 /// Most devices that are looked at.
@@ -31,6 +33,18 @@ pub fn gpus(root: &Path) -> Observed<Vec<PciIdentity>> {
         entries.flatten().take(MOST).filter_map(|e| e.file_name().into_string().ok()).collect();
     addresses.sort();
     Observed::Value(addresses.iter().filter(|a| is_gpu(root, a)).filter_map(|a| identity(root, a)).collect())
+}
+
+/// NVIDIA's NVSwitches on the bus; `None` if there are none. A machine whose switches the host keeps to itself shows none
+/// either, so their absence says nothing.
+pub fn nvswitches(root: &Path) -> Option<usize> {
+    let entries = fs::read_dir(root.join("sys/bus/pci/devices")).ok()?;
+    let addresses = entries.flatten().take(MOST).filter_map(|e| e.file_name().into_string().ok());
+    let is_switch = |address: &String| {
+        hex(root, address, "class").map(|c| c >> 8) == Some(OTHER_BRIDGE)
+            && hex(root, address, "vendor") == Some(u32::from(NVIDIA))
+    };
+    Some(addresses.filter(is_switch).count()).filter(|n| *n > 0)
 }
 
 fn is_gpu(root: &Path, address: &str) -> bool {
@@ -78,6 +92,10 @@ pub fn complete(device: &mut DeviceInfo, root: &Path) {
     device.numa_node = device.numa_node.or(node);
     if let Some(name) = root_complex(root, &address) {
         device.attributes.entry("pcie_root".to_owned()).or_insert(name);
+    }
+    // The amdgpu driver gives an address on the link between GPUs to each GPU that has one.
+    if file(root, &address, "xgmi_device_id").is_some() {
+        device.attributes.entry(PEER_LINK.to_owned()).or_insert_with(|| "xGMI".to_owned());
     }
     let link = [
         ("pcie_width", "current_link_width"),

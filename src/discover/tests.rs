@@ -5,7 +5,9 @@ use std::fs;
 
 use super::*;
 use crate::backend::{Device, DeviceError, Probe};
-use crate::record::{BackendId, BackendState, DeviceId, PciIdentity, WorkScale};
+use crate::record::{
+    BackendId, BackendState, DeviceId, DiskKind, HOST_SIMULATED, NVSWITCHES, PEER_LINK, PciIdentity, WorkScale,
+};
 use crate::unit::Bytes;
 
 /// A machine of `tests/fixtures/sysfs`: `== path` lines, each followed by the file's text, or `== path -> target`.
@@ -189,6 +191,38 @@ fn width_and_speed_of_the_link_come_from_the_bus() {
     assert_eq!((first.numa_node, inventory.devices[1].numa_node), (Some(0), None));
     assert_eq!(first.pci.as_ref().unwrap().subsystem, Some((0x10de, 0x144d)));
     assert!(inventory.disagreements.is_empty(), "{:?}", inventory.disagreements);
+}
+
+#[test]
+fn disks_and_links_between_gpus_are_seen_without_any_driver() {
+    let host = found("vm-two-gpus-no-driver", &[]).host;
+    assert_eq!(host.attributes[NVSWITCHES], "1");
+    let disks = host.disks.value().unwrap();
+    let kinds: Vec<(&str, DiskKind)> = disks.iter().map(|d| (d.name.as_str(), d.kind)).collect();
+    assert_eq!(kinds, [("nvme0n1", DiskKind::Network), ("nvme1n1", DiskKind::Nvme)]);
+    assert_eq!(disks[1].size, Bytes(1e12));
+    let mut amd = gpu(BackendId::Opencl, 0, "0000:05:00.0");
+    amd.name = "unknown".to_owned();
+    let inventory = found("bare-metal-hostile", &[present(BackendId::Opencl, vec![amd])]);
+    assert_eq!(inventory.devices[0].attributes[PEER_LINK], "xGMI");
+    assert!(inventory.host.disks.value().unwrap().is_empty(), "a size that is no number is no disk");
+    assert_eq!(inventory.host.attributes.get(NVSWITCHES), None);
+}
+
+#[test]
+fn a_simulated_machine_takes_the_place_of_this_one_and_says_so() {
+    let mut sim = gpu(BackendId::Sim, 0, "0000:10:1c.0");
+    let host = |sim: &DeviceInfo| found("container-with-quota", &[present(BackendId::Sim, vec![sim.clone()])]).host;
+    let before = host(&sim);
+    assert!(!before.attributes.contains_key(HOST_SIMULATED) && before.container.is_some());
+    sim.attributes.insert("host_cpus".to_owned(), "192".to_owned());
+    sim.attributes.insert("host_nvme".to_owned(), "1e12".to_owned());
+    let after = host(&sim);
+    assert_eq!((after.cpus_total, after.cpus_usable, after.memory_total), (192, 192.0, before.memory_total));
+    assert_eq!((after.disks.value().unwrap().len(), after.container), (1, None));
+    assert_eq!(after.attributes[HOST_SIMULATED], "cpus nvme");
+    // Not even as the reason of a limit do numbers of this machine remain.
+    assert!(!after.attributes.contains_key("cpu_quota") && !after.attributes.contains_key("cpu_affinity"));
 }
 
 #[test]

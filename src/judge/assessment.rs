@@ -338,6 +338,9 @@ pub struct Assessment {
     /// Results of GPUs among published measurements of the same model and conditions: context, never a limit.
     #[serde(default)]
     pub normal: Vec<super::normal::Placed>,
+    /// Where no offer was given: the instance type that the machine says it is, a proposal that nothing was held against.
+    #[serde(default)]
+    pub proposed_instance: Option<String>,
     /// What the offer claims, against the vendor's figures; context, never a limit.
     pub claims: Vec<super::claim::CheckedClaim>,
     /// Asked for, not tested.

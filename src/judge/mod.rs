@@ -39,8 +39,8 @@ pub use rollup::verdict;
 pub use rule::{Against, Open, Value, decide};
 
 use crate::offer::Offer;
-use crate::record::Record;
-use crate::spec::SpecTable;
+use crate::record::{HOST_SIMULATED, Record};
+use crate::spec::{InstanceTable, SpecTable};
 use crate::stats;
 use crate::suite::Suite;
 
@@ -76,14 +76,22 @@ pub fn judge(record: &Record, suite: &Suite, offer: Option<&Offer>, table: &Spec
         validity_reasons,
         money,
         normal,
-        claims: offer.map_or_else(Vec::new, |o| claim::check(o, table)),
+        proposed_instance: proposed_instance(record, offer),
+        claims: offer.map_or_else(Vec::new, |o| claim::check_all(o, table, InstanceTable::embedded())),
         not_tested: not_tested(&facts),
         requirements,
         findings,
         not_compared,
         simulated: record.run.simulated
+            || record.inventory.host.attributes.contains_key(HOST_SIMULATED)
             || record.inventory.devices.iter().any(|d| is_simulated(d) && is_used(record, d)),
     }
+}
+
+/// The instance type of the table that the machine says it is, where nobody said what was sold.
+fn proposed_instance(record: &Record, offer: Option<&Offer>) -> Option<String> {
+    let cloud = record.inventory.host.cloud.as_deref().filter(|_| offer.is_none())?;
+    InstanceTable::embedded().proposed(cloud).map(|i| i.id.clone())
 }
 
 /// By its mark or by its id: one of them alone cannot be taken away.

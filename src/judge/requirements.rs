@@ -182,7 +182,10 @@ fn guarantee(facts: &Facts<'_>, guarantee: &Guarantee) -> Vec<Draft> {
     };
     let is_meant = |c: &&CaseFacts<'_>| {
         let on_gpus = c.devices.iter().filter_map(|d| facts.device(d)).all(|d| d.kind == DeviceKind::Gpu);
+        // A case that was left out has no state yet.
+        let is_in_state = guarantee.state.is_none() || c.state.is_none() || c.state == guarantee.state;
         c.benchmark == benchmark
+            && is_in_state
             && facts.may_match(c, &guarantee.filter)
             && !reads_cache(c)
             && (on_gpus || !is_for_gpus)

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::offer::{Guarantee, Offer};
+use crate::offer::{Guarantee, HostSold, Offer};
 use crate::record::{
     BackendId, Better, Block, Case, CaseError, CaseErrorKind, CaseEstimate, CaseId, CaseResult, ClockCheck, DeviceId,
     DeviceInfo, DeviceKind, Engine, EngineKind, FORMAT, Host, Inventory, Ledger, Measurement, MetricId, Observed,
@@ -278,6 +278,7 @@ pub fn offer(count: u32) -> Offer {
     let guarantee = |metric: &str, value: f64, unit: Unit, line: usize| Guarantee {
         metric: metric.to_owned(),
         filter: BTreeMap::new(),
+        state: None,
         value: Quantity { value, unit },
         line,
     };
@@ -288,6 +289,12 @@ pub fn offer(count: u32) -> Offer {
         model: Some("h100-sxm5-80gb".to_owned()),
         count: Some(count),
         memory: Some(Bytes(80e9)),
+        link: None,
+        pcie: None,
+        host: HostSold::default(),
+        storage: None,
+        network: None,
+        market: None,
         dedicated: false,
         prices: Vec::new(),
         claims: Vec::new(),
@@ -295,6 +302,7 @@ pub fn offer(count: u32) -> Offer {
             guarantee("gemm.throughput", 650e12, Unit::FlopPerSecond, 10),
             guarantee("memory_bandwidth.rate", 2.8e12, Unit::BytePerSecond, 14),
         ],
+        lines: BTreeMap::new(),
         source: source("offer.toml"),
     }
 }

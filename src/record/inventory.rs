@@ -265,6 +265,9 @@ pub struct Host {
     pub cloud: Option<String>,
     /// GPUs seen on the PCI bus through sysfs, independent of any driver library.
     pub pci_gpus: Observed<Vec<PciIdentity>>,
+    /// Disks that the kernel shows; in a container those of the machine.
+    #[serde(default)]
+    pub disks: Observed<Vec<Disk>>,
     /// NUMA nodes with their CPUs and memory.
     pub numa: Vec<String>,
     /// Everything else, name → text.
@@ -276,6 +279,35 @@ impl Host {
     pub fn gpus_on_bus(&self) -> &[PciIdentity] {
         self.pci_gpus.value().map_or(&[], Vec::as_slice)
     }
+}
+
+/// What a disk is made of, as far as the kernel shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DiskKind {
+    /// An NVMe namespace of the machine.
+    Nvme,
+    /// Without moving parts.
+    Ssd,
+    /// With moving parts.
+    Hdd,
+    /// A volume over the network.
+    Network,
+    /// A virtual disk: what is behind it does not show.
+    Virtual,
+}
+
+/// One disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Disk {
+    /// Name in `/sys/block`.
+    pub name: String,
+    /// Capacity.
+    pub size: Bytes,
+    /// What it is.
+    pub kind: DiskKind,
+    /// Model text, where shown.
+    pub model: Option<String>,
 }
 
 /// A place where files can be measured.

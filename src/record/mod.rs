@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use inventory::{
-    BackendId, BackendReport, BackendState, DeviceId, DeviceInfo, DeviceKind, Disagreement, Host, Inventory, Observed,
-    PciIdentity, StorageTarget, WorkScale,
+    BackendId, BackendReport, BackendState, DeviceId, DeviceInfo, DeviceKind, Disagreement, Disk, DiskKind, Host,
+    Inventory, Observed, PciIdentity, StorageTarget, WorkScale,
 };
 pub use outcome::{
     Block, CaseError, CaseErrorKind, CaseResult, Ceiling, ClockCheck, Engine, EngineKind, Measurement, Outcome, Sample,
@@ -28,6 +28,15 @@ pub use plan::{
 pub use telemetry::{Telemetry, TelemetryPoint, TelemetrySeries};
 
 use crate::unit::Seconds;
+
+/// Attribute of the host that names what of it is simulated: `cpus`, `ram`, `nvme`.
+pub const HOST_SIMULATED: &str = "simulated";
+
+/// Attribute of a GPU that names its link to other GPUs, where one was seen.
+pub const PEER_LINK: &str = "peer_link";
+
+/// Attribute of the host with the number of NVSwitches on its PCI bus, where there are any.
+pub const NVSWITCHES: &str = "nvswitches";
 
 /// Version of the record format. Additive changes keep it; anything else raises it.
 pub const FORMAT: u32 = 1;

@@ -42,6 +42,48 @@ pub struct Instance {
     pub sources: Vec<String>,
 }
 
+/// What an instance type states beside its GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstanceField {
+    /// `vcpus`
+    Vcpus,
+    /// `ram_gib`
+    Ram,
+    /// `nvme_gb`
+    Storage,
+    /// `network_gbps`
+    Network,
+    /// `interconnect`
+    Link,
+}
+
+impl InstanceField {
+    /// Words in `low_confidence` and `note` that put the field in doubt.
+    fn doubts(self) -> &'static [&'static str] {
+        match self {
+            InstanceField::Vcpus => &["vcpu"],
+            InstanceField::Ram => &["ram"],
+            InstanceField::Storage => &["nvme", "disk", "storage", "ssd"],
+            InstanceField::Network => &["network", "efa", "infiniband"],
+            InstanceField::Link => &["nvlink", "nvswitch", "xgmi", "interconnect", "form factor"],
+        }
+    }
+}
+
+impl Instance {
+    /// True if the table itself is not sure of a field, or states only the most that can be ordered: no number to hold a
+    /// machine against. How a total is split over drives or cards leaves the total certain.
+    pub fn is_uncertain(&self, field: InstanceField) -> bool {
+        let note = self.note.iter().filter(|n| n.contains("optional") || n.contains("maximum"));
+        let doubts = self.low_confidence.iter().chain(note).map(|d| d.to_lowercase());
+        let is_about = |doubt: &str| {
+            let plain: String = doubt.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+            field.doubts().iter().any(|w| format!(" {plain} ").contains(&format!(" {w} ")))
+        };
+        doubts.filter(|d| !d.contains(" split")).any(|d| is_about(&d))
+    }
+}
+
 /// All instance types.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -79,6 +121,11 @@ impl InstanceTable {
         }
         let mut named = self.instance.iter().filter(|i| i.name.to_lowercase() == wanted);
         named.next().filter(|_| named.next().is_none())
+    }
+
+    /// As [`InstanceTable::get`], or by the provider's name where several providers have it.
+    pub fn of(&self, provider: &str, text: &str) -> Option<&Instance> {
+        self.get(text).or_else(|| self.get(&format!("{}/{}", provider.trim(), text.trim())))
     }
 
     /// Ids that look most like `text`, best first.
@@ -129,6 +176,25 @@ mod tests {
         assert_eq!(table.proposed("Amazon EC2 p5.48xlarge"), Some(p5));
         assert_eq!(table.proposed("Amazon EC2 p5.48xlarge2"), None);
         assert_eq!(table.get("aws/p5.49xlarge"), None);
+        assert_eq!(table.of("AWS", "p5.48xlarge"), Some(p5));
         assert!(table.nearest("aws/p5.49xlarge").contains(&"aws/p5.48xlarge".to_owned()));
+    }
+
+    #[test]
+    fn what_the_table_is_not_sure_of_is_known() {
+        let table = InstanceTable::embedded();
+        let is = |id: &str, field| table.get(id).unwrap_or_else(|| panic!("{id}")).is_uncertain(field);
+        // The split over drives leaves the total certain.
+        assert!(!is("aws/g4dn.xlarge", InstanceField::Storage));
+        let uncertain = |field| table.all().iter().filter(|i| i.is_uncertain(field)).count();
+        for (field, least) in [
+            (InstanceField::Storage, 17),
+            (InstanceField::Network, 20),
+            (InstanceField::Link, 30),
+            (InstanceField::Vcpus, 1),
+            (InstanceField::Ram, 2),
+        ] {
+            assert!((least..150).contains(&uncertain(field)), "{field:?}: {}", uncertain(field));
+        }
     }
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use band::{Band, BandTable, Strength, build as build_bands, divisor, parse as parse_bands, text as bands_text};
 pub use derive::{OpsTable, Problem, TOLERANCE, ceiling_operations, check, coverage, operations_per_clock};
 pub use evidence::{Comparable, Conditions, Evidence, Published, Reads, conditions, evidence};
-pub use instance::{Instance, InstanceTable};
+pub use instance::{Instance, InstanceField, InstanceTable};
 pub use lookup::{LookupKey, Match, MatchedBy, Resolution};
 pub use parse::ParseError;
 pub use slice::{Slice, SliceFigure, SliceKind};

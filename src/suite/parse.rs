@@ -297,7 +297,7 @@ fn demand(document: &Document<'_>, line: &DemandFile, vocabulary: &Vocabulary) -
     Ok(Demand {
         id: document.identifier(&line.id, "id")?,
         subject,
-        filter: document.conditions(&line.filter, entry)?,
+        filter: document.conditions(&line.filter, &[], entry)?,
         on: line.on.unwrap_or(DeviceFilter::Any),
         limit: rule,
         gate,

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use gpu_assay::config::{self, ParseError};
-use gpu_assay::record::Vocabulary;
+use gpu_assay::record::{ThermalState, Vocabulary};
 use gpu_assay::suite::{DeviceFilter, LimitRule, Suite};
 use gpu_assay::unit::{Bytes, Seconds};
 use gpu_assay::{offer, suite};
@@ -125,9 +125,33 @@ fn the_example_offer_is_read() {
     assert_eq!((offer.count, offer.memory, offer.dedicated), (Some(8), Some(Bytes(80e9)), true));
     let price = &offer.prices[0];
     assert_eq!((price.per_hour, price.currency.as_str()), (19.92, "USD"));
-    assert_eq!((offer.claims.len(), offer.guarantees.len()), (2, 3));
+    assert_eq!((offer.claims.len(), offer.guarantees.len()), (3, 3));
     assert_eq!(offer.guarantees[0].value.value, 600e12);
     assert_eq!(offer.guarantees[2].filter["size"], "256 MiB");
+}
+
+#[test]
+fn what_is_around_the_gpus_arrives_with_its_lines() {
+    let text = include_str!("../fixtures/offers/valid/around.toml");
+    let offer = offer::parse("around.toml", text, &vocabulary()).unwrap_or_else(|e| panic!("{}", shown(&e)));
+    assert_eq!((offer.link, offer.market), (Some(offer::Link::NvSwitch), Some(offer::Market::Spot)));
+    let pcie = offer.pcie.unwrap();
+    assert_eq!((pcie.generation, pcie.lanes), (Some(5), Some(16)));
+    let host = offer.host;
+    assert_eq!((host.vcpus, host.ram, host.container), (Some(192), Some(Bytes::gib(2048)), true));
+    let storage = offer.storage.unwrap();
+    assert_eq!((storage.size, storage.kind), (Bytes(30.72e12), Some(offer::StorageKind::Nvme)));
+    assert_eq!(offer.network.unwrap().get(), 4e11);
+    // A price that names no market is of the market of the offer.
+    assert_eq!(offer.prices[0].market.as_deref(), Some("spot"));
+    let states: Vec<_> = offer.guarantees.iter().map(|g| g.state.unwrap()).collect();
+    assert_eq!(states, [ThermalState::Sustained, ThermalState::Burst]);
+    assert!(offer.guarantees.iter().all(|g| !g.filter.contains_key("state")));
+    for (key, line) in [("instance", 2), ("gpu.count", 8), ("gpu.pcie", 11), ("host.vcpus", 14), ("network.rate", 23)] {
+        assert_eq!(offer.lines.get(key), Some(&line), "{key}");
+    }
+    assert_eq!(offer.place("host.ram"), "around.toml:15");
+    assert_eq!(offer.place("price"), "around.toml");
 }
 
 /// A valid file with some bytes replaced: nearly right is where readers break.

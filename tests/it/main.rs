@@ -12,6 +12,7 @@ mod files;
 mod journal;
 mod kernels;
 mod measuring;
+mod offers;
 mod planning;
 mod process;
 mod records;

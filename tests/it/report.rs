@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
+use gpu_assay::record::{Disk, DiskKind, Observed};
 use gpu_assay::report::section::SECTIONS;
 use gpu_assay::report::{Catalogue, FORMATS, Input, Lang, html, terminal};
+use gpu_assay::unit::Bytes;
 use regex::Regex;
 use serde_json::json;
 
@@ -180,6 +182,19 @@ fn every_message_has_words() {
 fn a_wrong_result_shows_no_speed() {
     let shown = page(&records::eight_gpus(), Lang::En);
     assert!(shown.contains("<td>void</td>"));
+}
+
+#[test]
+fn a_proposed_instance_is_shown_as_a_proposal_and_disks_with_their_names() {
+    let (_, mut draft) = all().into_iter().next().unwrap();
+    let disk = Disk { name: "nvme0n1".to_owned(), size: Bytes(3.84e12), kind: DiskKind::Nvme, model: None };
+    draft.record.inventory.host.disks = Observed::Value(vec![disk]);
+    assert!(!page(&draft, Lang::En).contains("a proposal; nothing was held against it"));
+    draft.assessment.proposed_instance = Some("aws/p5.48xlarge".to_owned());
+    for (lang, words) in [(Lang::En, "a proposal; nothing was held against it"), (Lang::ZhCn, "仅为建议")] {
+        let page = page(&draft, lang);
+        assert!(page.contains("aws/p5.48xlarge") && page.contains(words) && page.contains("nvme0n1"), "{lang:?}");
+    }
 }
 
 #[test]

@@ -1,16 +1,18 @@
 //! The text that describes simulated devices (`--simulate`):
 //!
 //! ```text
-//! machine = group { "+" group }
+//! machine = group { "+" group } [ "+host:" what "=" value { "," what "=" value } ]
 //! group   = [ count "x" ] model [ ":" option { "," option } ]
 //! option  = fault [ "@" device ] [ "=" value [ "=" value ] ]  |  "seed=" number
 //! ```
 //!
 //! `model` is an id of the spec table, `device` a number as in `sim:3` (left out: every device of the group).
-//! The faults and their values are in [`FAULTS`]. Shares are written 0.97 or 97%.
+//! The faults and their values are in [`FAULTS`]. Shares are written 0.97 or 97%. `what` is `cpus`, `ram` or `nvme`: the
+//! machine around the devices, e.g. `+host:cpus=192,ram=2TiB,nvme=30.72TB`; what is left out is not simulated.
 
 use crate::record::DataType;
 use crate::spec::{GpuSpec, SpecTable, nearest};
+use crate::unit::Bytes;
 
 /// Every fault: name, value, what it does.
 pub const FAULTS: &[(&str, &str, &str)] = &[
@@ -119,11 +121,24 @@ pub struct Unit<'t> {
     pub faults: Faults,
 }
 
+/// The machine around simulated devices, as far as it is simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SimulatedHost {
+    /// CPUs.
+    pub cpus: Option<u32>,
+    /// Main memory.
+    pub ram: Option<Bytes>,
+    /// Local NVMe disks together.
+    pub nvme: Option<Bytes>,
+}
+
 /// A simulated machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine<'t> {
     /// Devices in order of their numbers.
     pub units: Vec<Unit<'t>>,
+    /// The machine around them.
+    pub host: SimulatedHost,
     /// Seed of the noise.
     pub seed: u64,
 }
@@ -133,9 +148,15 @@ const MOST: usize = 64;
 
 /// Reads a description; the error names the part that is wrong and what may have been meant.
 pub fn parse<'t>(text: &str, table: &'t SpecTable) -> Result<Machine<'t>, String> {
-    let mut machine = Machine { units: Vec::new(), seed: 0 };
+    let mut machine = Machine { units: Vec::new(), host: SimulatedHost::default(), seed: 0 };
     for group in text.split('+') {
         let (head, options) = group.split_once(':').map_or((group, None), |(h, o)| (h, Some(o)));
+        if head.trim() == "host" {
+            for option in options.unwrap_or_default().split(',').map(str::trim) {
+                describe_host(&mut machine.host, option)?;
+            }
+            continue;
+        }
         let (count, id) = count_and_model(head.trim())?;
         let Some(spec) = table.get(id) else {
             let near = nearest(id, table.all().iter().map(|g| g.id.as_str()));
@@ -150,7 +171,10 @@ pub fn parse<'t>(text: &str, table: &'t SpecTable) -> Result<Machine<'t>, String
             apply(&mut machine, first, option, table)?;
         }
     }
-    Ok(machine)
+    match machine.units.is_empty() {
+        true => Err(format!("\"{text}\": no simulated device")),
+        false => Ok(machine),
+    }
 }
 
 fn count_and_model(head: &str) -> Result<(usize, &str), String> {
@@ -166,6 +190,24 @@ fn count_and_model(head: &str) -> Result<(usize, &str), String> {
 fn unknown(kind: &str, name: &str, near: &[String]) -> String {
     let help = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
     format!("\"{name}\" is no {kind}{help}")
+}
+
+/// One statement about the machine around the devices.
+fn describe_host(host: &mut SimulatedHost, option: &str) -> Result<(), String> {
+    const WHAT: [&str; 3] = ["cpus", "ram", "nvme"];
+    let (what, value) = option.split_once('=').unwrap_or((option, ""));
+    let (what, value) = (what.trim(), value.trim());
+    let size = || value.parse::<Bytes>().map_err(|e| format!("\"{option}\": {e}"));
+    match what {
+        "cpus" => {
+            let cpus = value.parse().ok().filter(|n| (1..=65536).contains(n));
+            host.cpus = Some(cpus.ok_or_else(|| format!("\"{option}\": \"{value}\" is not between 1 and 65536"))?);
+        }
+        "ram" => host.ram = Some(size()?),
+        "nvme" => host.nvme = Some(size()?),
+        _ => return Err(unknown("part of the host that is simulated", what, &nearest(what, WHAT))),
+    }
+    Ok(())
 }
 
 /// Applies one option to the devices from `first` on.
@@ -350,6 +392,9 @@ mod tests {
         assert_eq!(hang("fp16"), Some(Trigger::Gemm(DataType::Fp16)));
         assert_eq!(hang("30s"), Some(Trigger::After(30.0)));
         assert_eq!(hang("12"), Some(Trigger::Launch(12)));
+        let machine = parse("2xl4+host:cpus=16, ram=64GiB", table()).unwrap();
+        assert_eq!((machine.units.len(), machine.host.cpus), (2, Some(16)));
+        assert_eq!((machine.host.ram, machine.host.nvme), (Some(Bytes::gib(64)), None));
     }
 
     #[test]
@@ -385,6 +430,11 @@ mod tests {
             ("l4:fewer-units=58", "has only 58 units"),
             ("l4:spoof=h100", "is no GPU"),
             ("l4:seed=x", "not a whole number"),
+            ("host:cpus=4", "no simulated device"),
+            ("l4+host", "part of the host"),
+            ("l4+host:cpu=4", "did you mean cpus"),
+            ("l4+host:cpus=0", "not between 1"),
+            ("l4+host:ram=64", "expected B"),
         ] {
             let error = parse(text, table()).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");

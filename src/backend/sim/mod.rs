@@ -21,11 +21,11 @@ use std::collections::BTreeMap;
 pub use describe::FAULTS;
 pub use model::{THROTTLE_POWER, THROTTLE_THERMAL};
 
-use describe::{Faults, Unit};
+use describe::{Faults, SimulatedHost, Unit};
 use model::Model;
 
 use super::{Backend, Device, DeviceError, Probe};
-use crate::record::{BackendId, BackendState, DeviceId, DeviceInfo, DeviceKind, PciIdentity, WorkScale};
+use crate::record::{BackendId, BackendState, DeviceId, DeviceInfo, DeviceKind, PEER_LINK, PciIdentity, WorkScale};
 use crate::spec::{self, GpuSpec};
 use crate::unit::{Bytes, Hertz};
 
@@ -52,7 +52,9 @@ impl Sim {
         let machine = describe::parse(text, spec::table())?;
         let device = |(index, unit): (usize, &Unit<'_>)| {
             let model = Model::new(unit, mix(machine.seed, index as u64))?;
-            Ok((device_info(text, index as u32, unit, &model), model, unit.faults.clone()))
+            let mut info = device_info(text, index as u32, unit, &model);
+            info.attributes.extend(host_attributes(&machine.host));
+            Ok((info, model, unit.faults.clone()))
         };
         let devices = machine.units.iter().enumerate().map(device).collect::<Result<_, String>>()?;
         let epoch = match std::env::var(EPOCH_VARIABLE) {
@@ -107,10 +109,26 @@ fn device_info(text: &str, index: u32, unit: &Unit<'_>, model: &Model) -> Device
         fma_types: model.fma_types(),
         spec: Some(spec.id.clone()),
         numa_node: None,
-        attributes: BTreeMap::from([("simulation".to_owned(), text.to_owned())]),
+        attributes: attributes(text, spec),
         scale: SCALE,
         simulated: true,
     }
+}
+
+/// What the device says beside its facts: where it comes from, and the link to other GPUs that its model has.
+fn attributes(text: &str, spec: &GpuSpec) -> BTreeMap<String, String> {
+    let link = spec.peer_link.iter().map(|link| (PEER_LINK.to_owned(), link.clone()));
+    link.chain([("simulation".to_owned(), text.to_owned())]).collect()
+}
+
+/// The simulated machine around the devices, for discovery: numbers in base units.
+fn host_attributes(host: &SimulatedHost) -> Vec<(String, String)> {
+    let all = [
+        ("host_cpus", host.cpus.map(|n| n.to_string())),
+        ("host_ram", host.ram.map(|b| b.get().to_string())),
+        ("host_nvme", host.nvme.map(|b| b.get().to_string())),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 /// The first PCI id of the model, on a bus of its own.

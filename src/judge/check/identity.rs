@@ -11,7 +11,7 @@ use crate::unit::{Bytes, Quantity, Unit};
 
 /// Drivers and ECC keep up to 1/16 of the memory, and sizes are sold in decimal and binary units: below this share of
 /// the stated size memory is missing.
-const MEMORY_VISIBLE: f64 = 0.9;
+pub(super) const MEMORY_VISIBLE: f64 = 0.9;
 
 pub const CHECK: Check = Check {
     id: "identity",
@@ -73,7 +73,6 @@ fn gpus_on_bus(facts: &Facts<'_>) -> Option<u64> {
 fn presence(facts: &Facts<'_>) -> Vec<Draft> {
     let ids: Vec<DeviceId> = facts.gpus().map(|g| g.id.clone()).collect();
     let (found, tested) = (distinct(all_gpus(facts)).len() as u64, distinct(facts.gpus()).len() as u64);
-    let on_bus = gpus_on_bus(facts);
     let gate = |id: &str| Draft::fact(id.to_owned(), "identity", id, &ids, Class::Gate);
     let needs_one = facts.suite.needs_gpu || sells_gpus(facts);
     let Some(sold) = facts.offer.and_then(|o| o.count).map(u64::from) else {
@@ -84,25 +83,33 @@ fn presence(facts: &Facts<'_>) -> Vec<Draft> {
     };
     let (least, most) = devices_sold(facts, sold);
     let mut count = gate("count");
-    count.requirement.limit = identity_limit(facts, sold as f64);
-    let reason = |id: &str| Message::new(id).with("found", found).with("sold", sold);
-    let count = match on_bus {
-        _ if found >= most => count.with(Status::Pass, (found > most).then(|| reason("reason.count"))),
-        _ if found >= least => count.open(reason("reason.package_or_device")),
-        Some(bus) if bus >= least => {
-            count.open(Message::new("reason.gpu_without_driver").with("found", found).with("bus", bus))
-        }
-        // A bus that shows fewer than there are in use is not seen whole.
-        Some(bus) if bus >= found => count.with(Status::Fail, Some(reason("reason.count"))),
-        // The renter's own container may show fewer than there are.
-        _ => count.open(reason("reason.bus_not_observable")),
-    };
-    let mut drafts = vec![count];
+    count.requirement.limit = identity_limit(facts, "gpu.count", sold as f64);
+    let (status, reason) = counted(facts, sold);
+    let mut drafts = vec![count.with(status, reason)];
     if tested < most && found >= least {
         let reason = Message::new("reason.not_all_tested").with("tested", tested).with("sold", sold);
         drafts.push(gate("tested").with(Status::NotTested, Some(reason)));
     }
     drafts
+}
+
+/// Whether as many GPUs are there as were sold, with the reason.
+pub(super) fn counted(facts: &Facts<'_>, sold: u64) -> (Status, Option<Message>) {
+    let found = distinct(all_gpus(facts)).len() as u64;
+    let (least, most) = devices_sold(facts, sold);
+    let reason = |id: &str| Some(Message::new(id).with("found", found).with("sold", sold));
+    match gpus_on_bus(facts) {
+        _ if found >= most => (Status::Pass, reason("reason.count").filter(|_| found > most)),
+        _ if found >= least => (Status::Inconclusive, reason("reason.package_or_device")),
+        Some(bus) if bus >= least => {
+            let reason = Message::new("reason.gpu_without_driver").with("found", found).with("bus", bus);
+            (Status::Inconclusive, Some(reason))
+        }
+        // A bus that shows fewer than there are in use is not seen whole.
+        Some(bus) if bus >= found => (Status::Fail, reason("reason.count")),
+        // The renter's own container may show fewer than there are.
+        _ => (Status::Inconclusive, reason("reason.bus_not_observable")),
+    }
 }
 
 /// How many devices the sold number stands for, at least and at most: packages with several devices are sold by the
@@ -126,8 +133,9 @@ fn sold_or_found<'a>(facts: &Facts<'a>) -> Option<&'a GpuSpec> {
     }
 }
 
-fn identity_limit(facts: &Facts<'_>, value: f64) -> Option<Limit> {
-    let source = facts.offer.map_or("", |o| o.source.name.as_str()).to_owned();
+/// What the offer states under `key`.
+fn identity_limit(facts: &Facts<'_>, key: &str, value: f64) -> Option<Limit> {
+    let source = facts.offer.map_or_else(String::new, |o| o.place(key));
     Some(Limit { value, basis: Basis { kind: BasisKind::Identity, source } })
 }
 
@@ -146,26 +154,32 @@ fn model(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<Draft> {
     let wanted = facts.offer?.model.as_deref()?;
     let mut draft =
         Draft::fact(format!("model/{}", gpu.id), "identity", "model", std::slice::from_ref(&gpu.id), Class::Gate);
-    draft.requirement.limit = identity_limit(facts, 1.0);
+    draft.requirement.limit = identity_limit(facts, "gpu.model", 1.0);
     let reason = |id: &str| Some(Message::new(id).with("sold", wanted).with("found", gpu.name.as_str()));
-    let candidates: Vec<&str> = sold(facts).iter().map(|s| s.id.as_str()).collect();
+    let sold = sold(facts);
     let is_same_text = gpu.name.trim().eq_ignore_ascii_case(wanted.trim());
-    Some(match (gpu.spec.as_deref(), candidates.as_slice()) {
-        (_, []) if is_same_text => draft.with(Status::Pass, None),
-        (_, []) => draft.with(Status::Inconclusive, reason("reason.model_unknown")),
-        (Some(actual), any) if any.contains(&actual) => draft.with(Status::Pass, None),
-        (Some(_), _) => draft.with(Status::Fail, reason("reason.other_model")),
-        (None, any) => {
-            // Not in the table by its ids; its name may still say plainly that it is something else.
-            let key = LookupKey { name: Some(&gpu.name), ..LookupKey::default() };
-            match facts.table.lookup(&key) {
-                Match::One { spec, .. } if !any.contains(&spec.id.as_str()) => {
-                    draft.with(Status::Fail, reason("reason.other_model"))
-                }
-                _ => draft.with(Status::Inconclusive, reason("reason.model_unclear")),
-            }
-        }
+    Some(match sold.as_slice() {
+        [] if is_same_text => draft.with(Status::Pass, None),
+        [] => draft.with(Status::Inconclusive, reason("reason.model_unknown")),
+        models => match is_any_of(facts, gpu, models) {
+            Some(true) => draft.with(Status::Pass, None),
+            Some(false) => draft.with(Status::Fail, reason("reason.other_model")),
+            None => draft.with(Status::Inconclusive, reason("reason.model_unclear")),
+        },
     })
+}
+
+/// Whether a GPU is one of `models`; `None` where nothing says plainly what it is.
+pub(super) fn is_any_of(facts: &Facts<'_>, gpu: &DeviceInfo, models: &[&GpuSpec]) -> Option<bool> {
+    if let Some(actual) = gpu.spec.as_deref() {
+        return Some(models.iter().any(|m| m.id == actual));
+    }
+    // Not in the table by its ids; its name may still say plainly that it is something else.
+    let key = LookupKey { name: Some(&gpu.name), ..LookupKey::default() };
+    match facts.table.lookup(&key) {
+        Match::One { spec, .. } if !is_among(spec, models) => Some(false),
+        _ => None,
+    }
 }
 
 /// The offer's memory size on one GPU.
@@ -174,7 +188,7 @@ fn memory(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<Draft> {
     let mut draft =
         Draft::fact(format!("memory/{}", gpu.id), "identity", "memory", std::slice::from_ref(&gpu.id), Class::Gate);
     draft.requirement.unit = Unit::Byte;
-    draft.requirement.limit = identity_limit(facts, sold.0 * MEMORY_VISIBLE);
+    draft.requirement.limit = identity_limit(facts, "gpu.memory", sold.0 * MEMORY_VISIBLE);
     let per_device = facts.spec(gpu).map_or(1.0, |s| f64::from(s.devices_per_package.max(1)));
     let reason = Message::new("reason.memory").with("found", quantity(gpu.memory)).with("sold", quantity(sold));
     Some(match gpu.memory.0 * per_device / sold.0 {

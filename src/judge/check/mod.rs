@@ -1,6 +1,7 @@
 //! Coded checks: what no limit of a suite expresses. Each may add requirements, and findings that explain them.
 //! One file each; [`CHECKS`] is the registry, in the order of the report.
 
+mod claimed;
 mod clock;
 mod efficiency;
 mod engine;
@@ -18,6 +19,7 @@ mod plausible;
 mod reference;
 mod result;
 mod slice;
+mod sold;
 mod steady;
 mod telemetry;
 mod throttle;
@@ -45,6 +47,8 @@ pub struct Check {
 /// The registry. A test compares it with the files of this folder.
 pub const CHECKS: &[Check] = &[
     identity::CHECK,
+    sold::CHECK,
+    claimed::CHECK,
     mixed::CHECK,
     slice::CHECK,
     result::CHECK,

@@ -3,18 +3,21 @@
 //! of the spec table explain them.
 
 mod classify;
+mod instance;
 mod read;
 #[cfg(test)]
 mod tests;
+mod thing;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use read::{About, Feature, Statement, read};
+pub use thing::{Thing, thing};
 
 use super::Message;
 use crate::offer::Offer;
-use crate::spec::{GpuSpec, SpecTable};
+use crate::spec::{GpuSpec, InstanceTable, SpecTable};
 use crate::unit::Quantity;
 
 /// How a claim stands to the vendor's figures.
@@ -37,6 +40,8 @@ pub enum Class {
     TrueOfPackage,
     /// No figure is that high.
     Impossible,
+    /// The offer, or the instance type it names, says otherwise.
+    Contradicted,
     /// The vendor's figures do not say.
     Unknown,
 }
@@ -53,7 +58,7 @@ impl Class {
             | Class::TrueOfSibling
             | Class::TrueOfOtherDirection
             | Class::TrueOfPackage => 2,
-            Class::Impossible => 3,
+            Class::Impossible | Class::Contradicted => 3,
         }
     }
 
@@ -73,6 +78,7 @@ impl Class {
             Class::TrueOfOtherDirection => "true_of_other_direction",
             Class::TrueOfPackage => "true_of_package",
             Class::Impossible => "impossible",
+            Class::Contradicted => "contradicted",
             Class::Unknown => "unknown",
         }
     }
@@ -83,7 +89,7 @@ impl Class {
 pub struct CheckedClaim {
     /// As the provider wrote it (hostile text).
     pub text: String,
-    /// Line in the offer; 0 for what its `[gpu]` table states.
+    /// Line in the offer; 0 where it is not known.
     pub line: usize,
     /// That of its first statement that is false; else unknown if any is, or if there is none; else true.
     pub class: Class,
@@ -108,6 +114,7 @@ pub fn check(offer: &Offer, table: &SpecTable) -> Vec<CheckedClaim> {
     let judge = |c: &crate::offer::Claim| {
         let mut statements = judge_text(&c.text, &models, offer.count, table);
         statements.extend(missing_features(&c.text, &models));
+        statements.extend(thing::statements(&c.text, offer, &models, table));
         CheckedClaim { text: c.text.clone(), line: c.line, class: worst(&statements), statements }
     };
     let mut checked: Vec<CheckedClaim> = offer.claims.iter().map(judge).collect();
@@ -115,9 +122,17 @@ pub fn check(offer: &Offer, table: &SpecTable) -> Vec<CheckedClaim> {
     if let Some((memory, false)) = offer.memory.map(|m| (m, models.is_empty())) {
         let text = format!("{} GB GPU memory", memory.0 / 1e9);
         let statements = judge_text(&text, &models, None, table);
-        checked.insert(0, CheckedClaim { class: worst(&statements), text, line: 0, statements });
+        let line = offer.lines.get("gpu.memory").copied().unwrap_or(0);
+        checked.insert(0, CheckedClaim { class: worst(&statements), text, line, statements });
     }
     checked
+}
+
+/// As [`check`], and the offer's tables against the instance type that it names.
+pub fn check_all(offer: &Offer, table: &SpecTable, instances: &InstanceTable) -> Vec<CheckedClaim> {
+    let mut all = instance::check(offer, table, instances);
+    all.extend(check(offer, table));
+    all
 }
 
 /// Features that none of the models has.

@@ -196,7 +196,7 @@ pub fn features(text: &str) -> Vec<Feature> {
 }
 
 /// Half-width and with plain spaces; case is kept, since it tells bits from bytes.
-fn normalized(text: &str) -> String {
+pub(super) fn normalized(text: &str) -> String {
     let narrow = |c: char| match c {
         '，' | '、' | '；' | '。' => ';',
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
@@ -208,7 +208,7 @@ fn normalized(text: &str) -> String {
 }
 
 /// Cut where one statement ends; a comma within a number does not end it.
-fn parts(text: &str) -> Vec<String> {
+pub(super) fn parts(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let mut parts = vec![String::new()];
     for (i, &c) in chars.iter().enumerate() {

@@ -1,12 +1,14 @@
 //! The judge as a whole on small records: verdict and finding of each kind of trouble, and its properties.
 
 mod circumstances;
+mod claimed;
 mod healthy;
 mod identity;
 mod missing;
 mod money;
 mod property;
 mod shortfall;
+mod sold;
 
 use std::collections::BTreeSet;
 

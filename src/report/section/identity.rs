@@ -43,6 +43,10 @@ fn build(page: &mut Page) -> Option<Value> {
     if let Some(cloud) = &record.inventory.host.cloud {
         facts.insert(1, page.fact("cloud", clean(cloud, SHORT)));
     }
+    if let Some(proposed) = &page.assessment.proposed_instance {
+        let words = page.fill("item.proposed", &[("instance", proposed)]);
+        facts.push(page.fact("proposed", words));
+    }
     view(&Identity { item: item(record), facts })
 }
 

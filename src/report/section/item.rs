@@ -4,7 +4,7 @@ use serde::Serialize;
 use tera::Value;
 
 use super::{Section, view};
-use crate::record::{DeviceInfo, PciIdentity, WorkScale};
+use crate::record::{DeviceInfo, Disk, PciIdentity, WorkScale};
 use crate::report::text::{LONG, SHORT, clean};
 use crate::report::view::{Fact, Page, Row, Table};
 
@@ -92,6 +92,13 @@ fn host(page: &Page) -> Vec<Fact> {
     facts.extend(optional.into_iter().filter_map(|(n, v)| Some(page.fact(n, clean(v.as_ref()?, SHORT)))));
     if !h.numa.is_empty() {
         facts.push(page.fact("numa", h.numa.iter().map(|n| clean(n, SHORT)).collect::<Vec<_>>().join("; ")));
+    }
+    if let Some(disks) = h.disks.value().filter(|d| !d.is_empty()) {
+        let disk = |d: &Disk| {
+            let model = d.model.as_ref().map_or_else(String::new, |m| format!(" {}", clean(m, SHORT)));
+            format!("{}{model} {}", clean(&d.name, SHORT), d.size)
+        };
+        facts.push(page.fact("disks", disks.iter().map(disk).collect::<Vec<_>>().join("; ")));
     }
     if !h.gpus_on_bus().is_empty() {
         facts.push(page.fact("pci_gpus", h.gpus_on_bus().iter().map(pci).collect::<Vec<_>>().join("; ")));

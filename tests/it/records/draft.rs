@@ -33,6 +33,7 @@ pub struct Draft {
 pub fn draft(id: &str, devices: Vec<DeviceInfo>, simulated: bool) -> Draft {
     let selected = devices.iter().map(|d| d.id.clone()).collect();
     let host = Host {
+        disks: Observed::NotObservable("not looked for".to_owned()),
         hostname: "node-17".to_owned(),
         cpu: "Intel(R) Xeon(R) Platinum 8481C".to_owned(),
         cpus_total: 208,
@@ -118,6 +119,7 @@ pub fn draft(id: &str, devices: Vec<DeviceInfo>, simulated: bool) -> Draft {
         notices: Vec::new(),
     };
     let assessment = Assessment {
+        proposed_instance: None,
         format: ASSESSMENT_FORMAT,
         record: id.to_owned(),
         judged_by: "gpu-assay 0.1.0".to_owned(),
