@@ -72,7 +72,7 @@ fn cpus(list: &str) -> Option<Vec<u32>> {
     Some(all)
 }
 
-/// None of the CPUs this process may use are on the device's NUMA node, while transfers are short of a limit.
+/// None of the CPUs this process may use are on the device's NUMA node.
 fn far_cpus(facts: &Facts<'_>, requirements: &[Requirement], gpu: &DeviceInfo) -> Option<Finding> {
     let node = gpu.numa_node?;
     let host = &facts.record.inventory.host;

@@ -19,10 +19,14 @@ const CAP: f64 = 0.02;
 
 /// Raw rate of the model's host link in one direction, in B/s, from generation and lanes.
 fn raw_rate(facts: &Facts<'_>, device: &DeviceInfo) -> Option<f64> {
-    let spec = facts.spec(device)?;
-    let figure = |name: &str| spec.figure(name).map(|f| f.value.value);
+    raw_rate_of(facts, device, facts.spec(device)?.figure("pcie_generation")?.value.value)
+}
+
+/// As [`raw_rate`], at another generation.
+fn raw_rate_of(facts: &Facts<'_>, device: &DeviceInfo, generation: f64) -> Option<f64> {
+    let lanes = facts.spec(device)?.figure("pcie_lanes")?.value.value;
     // Transfers per second and lane times the line code (PCI-SIG base specifications 1.0 to 6.0).
-    let per_lane = match figure("pcie_generation")? as u32 {
+    let per_lane = match generation as u32 {
         1 => 2.5e9 * 0.8,
         2 => 5e9 * 0.8,
         3 => 8e9 * 128.0 / 130.0,
@@ -31,7 +35,7 @@ fn raw_rate(facts: &Facts<'_>, device: &DeviceInfo) -> Option<f64> {
         6 => 64e9 * 242.0 / 256.0,
         _ => return None,
     };
-    Some(per_lane * figure("pcie_lanes")? / 8.0)
+    Some(per_lane * lanes / 8.0)
 }
 
 /// The fastest one-way transfer of page-locked memory on a device.
@@ -57,14 +61,26 @@ fn lanes(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<(f64, f64)> {
     Some((seen, facts.spec(gpu)?.device_value("pcie_lanes")?))
 }
 
-/// PCIe generation under load and that of the model, as [`lanes`].
+/// PCIe generation under load and that of the model, as [`lanes`]. Links rest at a low generation: a lower one than the
+/// model's counts only where data was moved in this run, no faster than that generation can.
 fn generations(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<(f64, f64)> {
     let seen = facts.values(&gpu.id.to_string(), "link_generation").into_iter().reduce(f64::max);
-    Some((seen.filter(|g| *g >= 1.0)?, facts.spec(gpu)?.device_value("pcie_generation")?))
+    let (seen, expected) = (seen.filter(|g| *g >= 1.0)?, facts.spec(gpu)?.device_value("pcie_generation")?);
+    let fits = || {
+        let moved = estimate(fastest(facts, &gpu.id)?.1)?.median;
+        Some(moved <= raw_rate_of(facts, gpu, seen)?)
+    };
+    (seen >= expected || fits() == Some(true)).then_some((seen, expected))
+}
+
+/// True if data was moved over the host link of a device in this run: only then do sensors show the link at work.
+pub(super) fn was_at_work(facts: &Facts<'_>, device: &DeviceId) -> bool {
+    fastest(facts, device).is_some()
 }
 
 /// Three graded requirements, because the figures of links are rarely the vendor's own. Half the raw rate is what a link
-/// of half the width could carry: a healthy link must show more. And the lanes and the generation themselves, where sensors show them.
+/// of half the width could carry: a healthy link must show more. And the lanes and
+/// the generation themselves, where sensors show them.
 fn requirements(facts: &Facts<'_>) -> Vec<Draft> {
     let by_rate = |gpu: &DeviceInfo| {
         let half = raw_rate(facts, gpu)? / 2.0;

@@ -27,32 +27,35 @@ impl Health {
     fn of(facts: &Facts<'_>, gpu: &DeviceInfo) -> Health {
         let values = |sensor: &str| facts.values(&gpu.id.to_string(), sensor);
         let errors = values("ecc_uncorrected");
+        let corrects = values("ecc_enabled").last().map(|v| *v > 0.0);
+        // One reading shows no difference, and without error correction nothing is counted.
+        let counts = errors.len() > 1 && corrects != Some(false);
         let counted = errors.iter().copied().reduce(f64::max).zip(errors.iter().copied().reduce(f64::min));
         let waits = [values("remap_pending"), values("remap_failed")].concat();
         Health {
-            errors: counted.map(|(most, least)| most - least),
+            errors: counted.filter(|_| counts).map(|(most, least)| most - least),
             remap: (!waits.is_empty()).then(|| waits.iter().any(|v| *v > 0.0)),
-            corrects: values("ecc_enabled").last().map(|v| *v > 0.0),
+            corrects,
         }
     }
-    fn is_bad(&self) -> bool {
-        self.errors.is_some_and(|e| e > 0.0) || self.remap == Some(true)
-    }
-    fn is_observed(&self) -> bool {
-        self.errors.is_some() || self.remap.is_some()
+    /// Name of each state that a sensor shows, and whether it is bad.
+    fn observed(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        let errors = self.errors.map(|e| ("memory-errors", e > 0.0));
+        errors.into_iter().chain(self.remap.map(|bad| ("memory-rows", bad)))
     }
 }
 
 /// Graded: results of this run were verified on their own, yet memory in this state is not that of a sound device.
 fn requirements(facts: &Facts<'_>) -> Vec<Draft> {
     let of_gpu = |gpu: &DeviceInfo| {
-        let health = Health::of(facts, gpu);
-        let id = format!("memory-health/{}", gpu.id);
-        let draft = Draft::fact(id, "integrity", "memory_health", std::slice::from_ref(&gpu.id), Class::Graded);
-        let status = if health.is_bad() { Status::Fail } else { Status::Pass };
-        health.is_observed().then(|| draft.with(status, None))
+        let draft = |(name, is_bad): (&str, bool)| {
+            let id = format!("{name}/{}", gpu.id);
+            let draft = Draft::fact(id, "integrity", "memory_health", std::slice::from_ref(&gpu.id), Class::Graded);
+            draft.with(if is_bad { Status::Fail } else { Status::Pass }, None)
+        };
+        Health::of(facts, gpu).observed().map(draft).collect::<Vec<_>>()
     };
-    facts.gpus().filter_map(of_gpu).collect()
+    facts.gpus().flat_map(of_gpu).collect()
 }
 
 fn findings(facts: &Facts<'_>, requirements: &[Requirement]) -> Vec<Finding> {
@@ -72,8 +75,8 @@ fn of_gpu(facts: &Facts<'_>, requirements: &[Requirement], gpu: &DeviceInfo) -> 
         let f = f.see_sensor(facts, &source, "remap_pending").see_sensor(facts, &source, "remap_failed");
         found.push(f.see_sensor(facts, &source, "remapped_rows"));
     }
-    let explain = |f: Finding| f.explains(requirements, |r| r.id == format!("memory-health/{}", gpu.id));
-    let mut found: Vec<Finding> = found.into_iter().map(explain).collect();
+    let is_own = |r: &Requirement| r.metric == "memory_health" && r.devices == devices;
+    let mut found: Vec<Finding> = found.into_iter().map(|f| f.explains(requirements, is_own)).collect();
     if health.corrects == Some(false) {
         let f = finding("GA-ECC-03", "ecc_off", devices, FixBy::Either);
         found.push(f.see_sensor(facts, &source, "ecc_enabled"));

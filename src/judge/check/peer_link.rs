@@ -20,9 +20,10 @@ fn links(facts: &Facts<'_>, gpu: &DeviceInfo) -> Option<(f64, f64)> {
     most("peer_links").zip(most("peer_links_total")).filter(|(_, all)| *all >= 1.0)
 }
 
-/// Alone a GPU needs no link to others.
+/// Alone a GPU needs no link to others, and cards that nothing joins were sold without it unless the offer says otherwise
+/// (see `sold`).
 fn is_node(facts: &Facts<'_>) -> bool {
-    facts.gpus().count() > 1
+    facts.gpus().count() > 1 && facts.gpus().filter_map(|g| links(facts, g)).any(|(up, _)| up > 0.0)
 }
 
 fn requirements(facts: &Facts<'_>) -> Vec<Draft> {

@@ -231,13 +231,20 @@ fn seen_link<'a>(facts: &Facts<'a>, gpu: &'a DeviceInfo) -> Option<(Link, &'a st
 /// Generation and lanes of a host link, where they show.
 #[derive(Clone, Copy)]
 struct Seen {
-    /// Highest reading of a sensor over the run, load included.
+    /// Highest reading of a sensor over a run in which the link was at work.
     under_load: Option<f64>,
     /// When the device was found, perhaps idle.
     at_rest: Option<f64>,
 }
 
 impl Seen {
+    fn of(sensor: Option<f64>, at_work: bool, at_rest: Option<f64>) -> Seen {
+        match at_work {
+            true => Seen { under_load: sensor, at_rest },
+            false => Seen { under_load: None, at_rest: sensor.into_iter().chain(at_rest).reduce(f64::max) },
+        }
+    }
+
     /// Whether what was sold is there. Links rest narrow and slow: only a reading over the run can say that it is not.
     fn holds(self, sold: Option<u32>) -> Option<bool> {
         let Some(sold) = sold.map(f64::from) else { return Some(true) };
@@ -278,13 +285,11 @@ fn pcie(facts: &Facts<'_>, offer: &Offer, gpu: &DeviceInfo) -> Option<Draft> {
 fn host_link(facts: &Facts<'_>, gpu: &DeviceInfo) -> (Seen, Seen) {
     let sensor =
         |name: &str| facts.values(&gpu.id.to_string(), name).into_iter().filter(|v| *v >= 1.0).reduce(f64::max);
+    let at_work = super::link::was_at_work(facts, &gpu.id);
     let text = |name: &str| gpu.attributes.get(name).map(String::as_str);
     let lanes = text("pcie_width").and_then(|t| t.trim_start_matches('x').parse().ok()).filter(|n| *n >= 1.0);
     let generation = text("pcie_speed").and_then(generation_of);
-    (
-        Seen { under_load: sensor("link_generation"), at_rest: generation },
-        Seen { under_load: sensor("link_width"), at_rest: lanes },
-    )
+    (Seen::of(sensor("link_generation"), at_work, generation), Seen::of(sensor("link_width"), at_work, lanes))
 }
 
 /// "16.0 GT/s PCIe" is the rate of generation 4 (PCI-SIG base specifications 1.0 to 6.0).

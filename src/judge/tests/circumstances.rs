@@ -266,3 +266,104 @@ fn what_nothing_was_checked_of_passes_nothing() {
         assert_eq!(judged(&record, Some(&offer(1))).verdict, Verdict::Inconclusive, "{checks} checks");
     }
 }
+
+/// A node of two with a transfer of `rate` on the first GPU, changed by `change`.
+fn with_transfer(rate: f64, change: impl Fn(&mut Record)) -> Assessment {
+    let mut record = node(2);
+    let word = |w: &str| crate::record::Value::Word(w.to_owned());
+    let params = Params::default().with("direction", word("h2d")).with("memory", word("pinned"));
+    let m = measurement("host_link.rate", Unit::BytePerSecond, Better::Higher, &quiet(rate));
+    add(&mut record, "host_link", params, &gpu(0), Outcome::Measured(m));
+    change(&mut record);
+    judged(&record, Some(&offer(2)))
+}
+
+#[test]
+fn a_lower_generation_counts_only_where_the_link_was_at_work() {
+    let sensor = |record: &mut Record| add_sensor(record, "sim:0", "link_generation", Unit::Count, &[1.0, 4.0]);
+    assert!(codes(&with_transfer(26e9, sensor)).contains(&"GA-LINK-02"));
+    // Faster than generation 4 can: the sensor was read at rest.
+    assert!(!codes(&with_transfer(55e9, sensor)).contains(&"GA-LINK-02"));
+    let mut at_rest = node(1);
+    sensor(&mut at_rest);
+    let a = judged(&at_rest, Some(&offer(1)));
+    assert!(a.requirements.iter().all(|r| r.metric != "link_generation") && !codes(&a).contains(&"GA-LINK-02"));
+}
+
+#[test]
+fn links_between_gpus_that_are_down_and_cards_that_nothing_joins() {
+    let links = |up: [f64; 2]| {
+        with_transfer(55e9, |record| {
+            for (i, up) in up.iter().enumerate() {
+                add_sensor(record, &format!("sim:{i}"), "peer_links", Unit::Count, &[*up]);
+                add_sensor(record, &format!("sim:{i}"), "peer_links_total", Unit::Count, &[18.0]);
+            }
+        })
+    };
+    let down = links([18.0, 16.0]);
+    assert!(codes(&down).contains(&"GA-LINK-03"));
+    assert_eq!(find(&down, "peer-links/sim:1").status, Status::Fail);
+    for fine in [[18.0, 18.0], [0.0, 0.0]] {
+        assert!(!codes(&links(fine)).contains(&"GA-LINK-03"), "{fine:?}");
+    }
+}
+
+#[test]
+fn memory_health_says_only_what_sensors_show() {
+    let health = |sensors: &[(&str, &[f64])]| {
+        let a = with_transfer(55e9, |record| {
+            for (sensor, values) in sensors {
+                add_sensor(record, "sim:0", sensor, Unit::Count, values);
+            }
+        });
+        let of = |id: &str| a.requirements.iter().find(|r| r.id == format!("{id}/sim:0")).map(|r| r.status);
+        let ecc: Vec<String> = a.findings.iter().map(|f| f.code.clone()).filter(|c| c.starts_with("GA-ECC")).collect();
+        (of("memory-errors"), of("memory-rows"), ecc.join(" "))
+    };
+    let text = |t: &str| t.to_owned();
+    assert_eq!(health(&[("ecc_uncorrected", &[7.0, 7.0])]), (Some(Status::Pass), None, text("")));
+    assert_eq!(health(&[("ecc_uncorrected", &[7.0, 9.0])]), (Some(Status::Fail), None, text("GA-ECC-01")));
+    assert_eq!(health(&[("ecc_uncorrected", &[7.0])]), (None, None, text("")), "one reading shows no difference");
+    let off = [("ecc_enabled", &[0.0][..]), ("ecc_uncorrected", &[0.0, 0.0][..])];
+    assert_eq!(health(&off), (None, None, text("GA-ECC-03")), "nothing counts errors without error correction");
+    assert_eq!(health(&[("remap_pending", &[0.0])]), (None, Some(Status::Pass), text("")));
+    assert_eq!(health(&[("remap_failed", &[1.0])]), (None, Some(Status::Fail), text("GA-ECC-02")));
+}
+
+#[test]
+fn cpus_on_another_node_than_the_device() {
+    let found = |affinity: &str| {
+        let a = with_transfer(55e9, |record| {
+            record.inventory.devices[0].numa_node = Some(1);
+            let host = &mut record.inventory.host;
+            host.numa = vec![text("node0: CPUs 0-7, 31.4 GiB"), text("node1: CPUs 8-15,24-31, 31.4 GiB")];
+            host.attributes.insert(text("cpu_affinity"), affinity.to_owned());
+        });
+        codes(&a).contains(&"GA-HOST-03")
+    };
+    assert!(found("0-7") && found("0,2,4") && found("16-23"));
+    assert!(!found("0-8") && !found("24") && !found("not a list"));
+}
+
+fn text(t: &str) -> String {
+    t.to_owned()
+}
+
+#[test]
+fn a_pair_of_gpus_short_of_a_limit() {
+    let mut record = node(2);
+    let m = measurement("host_link.rate", Unit::BytePerSecond, Better::Higher, &quiet(100e9));
+    let i = add(&mut record, "host_link", Params::default(), &gpu(0), Outcome::Measured(m));
+    let devices = vec![gpu(0), gpu(1)];
+    let id = CaseId::new("host_link", &Params::default(), &devices);
+    let case = record.plan.cases.last_mut().unwrap();
+    (case.devices, case.id) = (devices, id.clone());
+    record.results[i].id = id;
+    let mut offer = offer(2);
+    let mut promised = offer.guarantees[1].clone();
+    promised.metric = text("host_link.rate");
+    promised.value.value = 300e9;
+    offer.guarantees.push(promised);
+    let a = judged(&record, Some(&offer));
+    assert!(codes(&a).contains(&"GA-LINK-04"), "{:?}", codes(&a));
+}

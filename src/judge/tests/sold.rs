@@ -179,6 +179,7 @@ fn generation_and_lanes_of_the_host_link() {
     let judge_link = |sensors: Option<(f64, f64)>, rest: Option<(&str, &str)>, generation: Option<u32>, lanes| {
         let mut record = real();
         if let Some((generation, lanes)) = sensors {
+            add_transfer(&mut record, 20e9);
             add_sensor(&mut record, "sim:0", "link_generation", Unit::Count, &[1.0, generation]);
             add_sensor(&mut record, "sim:0", "link_width", Unit::Count, &[1.0, lanes]);
         }
@@ -265,4 +266,12 @@ fn a_guarantee_in_a_state_that_was_not_measured_is_not_tested() {
     assert_eq!(with(None, &[("n", "16384")]), open, "another size");
     assert_eq!(with(None, &[("type", "fp64")]), open, "another type");
     assert_eq!(with(None, &[("percentile", "p99")]), open, "a label that no series has");
+}
+
+/// A host link that moved data at this rate.
+fn add_transfer(record: &mut Record, rate: f64) {
+    let word = |w: &str| crate::record::Value::Word(w.to_owned());
+    let params = Params::default().with("direction", word("h2d")).with("memory", word("pinned"));
+    let m = measurement("host_link.rate", Unit::BytePerSecond, Better::Higher, &quiet(rate));
+    add(record, "host_link", params, &gpu(0), Outcome::Measured(m));
 }
